@@ -1,0 +1,44 @@
+"""Instants: aware datetimes in UTC, and their one text form, ``2026-03-29T05:00:00Z``."""
+
+from datetime import UTC, datetime
+
+
+def utc_now() -> datetime:
+    """Return the present instant in UTC."""
+    return datetime.now(UTC)
+
+
+def in_utc(moment: datetime) -> datetime:
+    """Return the same instant in UTC.
+
+    Instants are compared only in UTC: Python compares two datetimes of one zone by wall clock and
+    ignores the fold, so the repeated hour of an autumn night would compare wrongly.
+
+    Raises:
+        ValueError: for a naive datetime; guessing its zone would move slots by hours.
+    """
+    if moment.tzinfo is None:
+        raise ValueError(f"{moment.isoformat()} has no timezone; give an aware datetime")
+    return moment.astimezone(UTC)
+
+
+def format_instant(moment: datetime) -> str:
+    """Return ``YYYY-MM-DDTHH:MM:SSZ``, dropping fractions of a second. Sorts as it reads.
+
+    Raises:
+        ValueError: for a naive datetime.
+    """
+    return in_utc(moment).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parse_instant(text: str) -> datetime:
+    """Return the instant that an ISO 8601 text with an offset names, in UTC.
+
+    Raises:
+        ValueError: when the text is not ISO 8601 or has no offset.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not an instant like 2026-03-29T05:00:00Z") from error
+    return in_utc(moment)
