@@ -1,0 +1,76 @@
+"""The queues: run messages on their way, and what died on the way.
+
+``galley.queue.sqs`` keeps them in Amazon SQS; on one machine they are in SQLite with the same semantics.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from galley.runs import RunMessage
+
+
+class QueueUnavailable(Exception):
+    """Some messages could not be sent, even after retries. ``unsent`` names their runs; the others were sent."""
+
+    def __init__(self, unsent: Sequence[str], detail: str) -> None:
+        super().__init__(f"could not send {len(unsent)} run messages ({', '.join(unsent)}): {detail}")
+        self.unsent = tuple(unsent)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A message that will not be tried again by itself, and why.
+
+    ``body`` is the message as it was, readable or not. ``run`` is its key where it has one. ``first`` and ``last`` are
+    the instants of its first and last attempt. A letter that the queue itself buried, after too many receives, has
+    the reason ``receives_exhausted``: the code never lived long enough to say more.
+    """
+
+    body: str
+    run: str | None
+    reason: str
+    detail: str
+    error_type: str
+    attempts: int
+    first: datetime
+    last: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DeadTick:
+    """A tick that never became run messages, and what its sender says of it."""
+
+    body: str
+    reason: str
+    detail: str
+    at: datetime
+
+
+class RunQueue(Protocol):
+    """The queue of run messages: in order and one at a time for each drafter, beside each other between drafters."""
+
+    def send(self, messages: Sequence[RunMessage]) -> None:
+        """Send the messages, one request for each ten. Those that fail are retried a few times.
+
+        Raises:
+            QueueUnavailable: when some could still not be sent; it names them.
+        """
+        ...
+
+    def put_off(self, receipt: str, delay: timedelta) -> None:
+        """Let a message that is being handled come back after the delay (at most 12 hours from its receipt)."""
+        ...
+
+    def bury(self, letter: DeadLetter) -> None:
+        """Put a message among the dead, with its reason beside it. The caller then lets the original be deleted."""
+        ...
+
+    def dead_runs(self, *, limit: int = 100) -> tuple[DeadLetter, ...]:
+        """List dead run messages without taking them away."""
+        ...
+
+    def dead_ticks(self, *, limit: int = 100) -> tuple[DeadTick, ...]:
+        """List dead ticks without taking them away."""
+        ...

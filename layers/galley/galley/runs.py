@@ -1,0 +1,288 @@
+"""A run: one drafter's work for one slot. Its states, their transitions, and the message that asks for it."""
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_serializer, field_validator
+
+from galley.contract import CatchUp, Contract, DrafterName
+from galley.explain import explain
+from galley.instants import format_instant, in_utc, parse_instant
+
+_DRAFTER_NAME: TypeAdapter[str] = TypeAdapter(DrafterName)
+
+
+class Status(StrEnum):
+    """What has become of a slot."""
+
+    QUEUED = "queued"
+    DRAFTING = "drafting"
+    PENDING = "pending"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    SUPERSEDED = "superseded"
+    PUBLISHED = "published"
+    PUBLISH_UNKNOWN = "publish_unknown"
+    EMPTY = "empty"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+class SkipReason(StrEnum):
+    """Why a slot was deliberately not drafted."""
+
+    GATE = "gate"
+    MISFIRED = "misfired"
+    COALESCED = "coalesced"
+    MISSED = "missed"
+    PAUSED = "paused"
+    BUDGET = "budget"
+
+
+class Origin(StrEnum):
+    """How a run came about. Only a backfill ignores the grace."""
+
+    SCHEDULE = "schedule"
+    MANUAL = "manual"
+    CATCH_UP = "catch_up"
+    BACKFILL = "backfill"
+
+
+class RejectReason(StrEnum):
+    """Why a reviewer said no; words may stand beside it."""
+
+    INACCURATE = "inaccurate"
+    IRRELEVANT = "irrelevant"
+    TONE = "tone"
+    INCOMPLETE = "incomplete"
+    TOO_LATE = "too_late"
+    OTHER = "other"
+
+
+TRANSITIONS: dict[Status | None, frozenset[Status]] = {
+    None: frozenset({Status.DRAFTING, Status.SKIPPED}),
+    Status.QUEUED: frozenset({Status.DRAFTING, Status.SKIPPED}),
+    Status.DRAFTING: frozenset({Status.PENDING, Status.EMPTY, Status.FAILED}),
+    Status.PENDING: frozenset({Status.APPROVED, Status.REJECTED, Status.EXPIRED, Status.SUPERSEDED}),
+    Status.APPROVED: frozenset({Status.PUBLISHED, Status.PUBLISH_UNKNOWN}),
+    Status.PUBLISH_UNKNOWN: frozenset({Status.PUBLISHED, Status.APPROVED}),
+    Status.FAILED: frozenset({Status.QUEUED}),
+    Status.REJECTED: frozenset(),
+    Status.EXPIRED: frozenset(),
+    Status.SUPERSEDED: frozenset(),
+    Status.PUBLISHED: frozenset(),
+    Status.EMPTY: frozenset(),
+    Status.SKIPPED: frozenset(),
+}
+"""The allowed transitions; ``None`` is a slot without a row."""
+
+WATCHED = frozenset(
+    {Status.QUEUED, Status.DRAFTING, Status.PENDING, Status.APPROVED, Status.FAILED, Status.PUBLISH_UNKNOWN}
+)
+"""The states in which a person or the sweep must still look at the run; only these are in the index."""
+
+HOLDS_A_PLACE = frozenset({Status.DRAFTING, Status.PENDING})
+"""The states that count against the gate."""
+
+
+class InvalidRunKey(ValueError):
+    """A text that is not ``drafter:slot``."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RunKey:
+    """``drafter:slot``: what a tick, a message, a row and a draft have in common.
+
+    ``slot`` is the instant at which the schedule was due, in UTC, to the second.
+    """
+
+    drafter: str
+    slot: datetime
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "slot", in_utc(self.slot).replace(microsecond=0))
+
+    def __str__(self) -> str:
+        return f"{self.drafter}:{format_instant(self.slot)}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the key that ``str`` of it gave.
+
+        Raises:
+            InvalidRunKey: one line that says what a key looks like.
+        """
+        drafter, colon, slot = text.partition(":")
+        try:
+            if colon:
+                return cls(_DRAFTER_NAME.validate_python(drafter), parse_instant(slot))
+        except (ValidationError, ValueError):
+            pass
+        raise InvalidRunKey(f"{text!r} is not a run; write it as daily-digest:2026-03-29T05:00:00Z")
+
+
+class InvalidMessage(ValueError):
+    """A message that is not JSON or does not fit. Its text is one line for a person."""
+
+
+class RunMessage(BaseModel):
+    """What travels in the queue: which run, on whose behalf, under which contract.
+
+    ``resend`` counts how often a person sent the run again; ``trace`` ties the log lines of one tick together.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    drafter: DrafterName
+    slot: datetime
+    origin: Origin
+    contract: Contract
+    schedule: str | None = None
+    resend: int = Field(default=0, strict=True, ge=0)
+    trace: str | None = None
+
+    @field_validator("slot", mode="before")
+    @classmethod
+    def _aware(cls, slot: object) -> object:
+        return parse_instant(slot) if isinstance(slot, str) else slot
+
+    @field_validator("slot")
+    @classmethod
+    def _utc(cls, slot: datetime) -> datetime:
+        return in_utc(slot).replace(microsecond=0)
+
+    @field_serializer("slot")
+    def _instant(self, slot: datetime) -> str:
+        return format_instant(slot)
+
+    @property
+    def key(self) -> RunKey:
+        """The run that the message asks for."""
+        return RunKey(self.drafter, self.slot)
+
+    @property
+    def deduplication_id(self) -> str:
+        """A hash of the run and the resend number: SQS silently swallows a repeated id for five minutes.
+
+        https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
+        """
+        return hashlib.sha256(f"{self.key}#{self.resend}".encode()).hexdigest()
+
+
+def read_message(body: str) -> RunMessage:
+    """Return the message in a queue record's body.
+
+    Raises:
+        InvalidMessage: one line that names every wrong field with its value.
+    """
+    try:
+        return RunMessage.model_validate_json(body)
+    except ValidationError as error:
+        raise InvalidMessage(explain(error, "run message")) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of the model calls of one run, as the model's API reports them."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_write_tokens: int = 0
+    cache_read_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a reviewer decided: who, when, and for exactly which text.
+
+    ``read_hash`` is the hash of the text that was read; an edit gives the run another ``text_hash``.
+    """
+
+    reviewer: str
+    at: datetime
+    read_hash: str
+    edited: bool = False
+    reason: RejectReason | None = None
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One row: what has become of one slot of one drafter. Instants are in UTC, money is in nano-dollars.
+
+    ``version`` rises by one at each change. While the run is drafting, ``owner`` holds the lease until
+    ``lease_until``; ``next_attempt`` is set while it waits to be tried again. ``reserved_nanousd`` is what the call
+    under way may cost at worst, counted in the spend of ``spend_day`` (a UTC date); ``cost_nanousd`` is what was paid.
+    """
+
+    drafter: str
+    slot: datetime
+    status: Status
+    version: int
+    origin: Origin
+    contract: Contract
+    created: datetime
+    changed: datetime
+    schedule: str | None = None
+    trace: str | None = None
+    reason: str | None = None
+    detail: str | None = None
+    resend: int = 0
+    attempts: int = 0
+    owner: str | None = None
+    lease_until: datetime | None = None
+    next_attempt: datetime | None = None
+    spend_day: str | None = None
+    reserved_nanousd: int = 0
+    cost_nanousd: int = 0
+    usage: Usage = field(default_factory=Usage)
+    model: str | None = None
+    title: str | None = None
+    text_hash: str | None = None
+    drafted: datetime | None = None
+    decision: Decision | None = None
+    published: datetime | None = None
+
+    @property
+    def key(self) -> RunKey:
+        """The run's key."""
+        return RunKey(self.drafter, self.slot)
+
+    @property
+    def message(self) -> RunMessage:
+        """The message that asks for this run (again)."""
+        return RunMessage(
+            drafter=self.drafter,
+            slot=self.slot,
+            origin=self.origin,
+            contract=self.contract,
+            schedule=self.schedule,
+            resend=self.resend,
+            trace=self.trace,
+        )
+
+    def lease_is_dead(self, now: datetime) -> bool:
+        """Tell whether nobody works on this drafting run any more: its lease was given up or has run out."""
+        return self.status is Status.DRAFTING and (self.lease_until is None or self.lease_until <= now)
+
+
+def iso_week(slot: datetime) -> str:
+    """Return the ISO week of a slot in UTC, like ``2026-W13``; a run is counted in the week of its slot."""
+    year, week, _ = in_utc(slot).isocalendar()
+    return f"{year}-W{week:02d}"
+
+
+MANUAL_CONTRACT = Contract(window_minutes=60, grace_minutes=24 * 60, catch_up=CatchUp.NONE)
+"""The contract of a run that a person asks for without naming one."""

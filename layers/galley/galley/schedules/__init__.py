@@ -1,0 +1,47 @@
+"""The schedules as they are deployed. What fires is the truth: nobody keeps a copy of them in a file.
+
+``galley.schedules.eventbridge`` asks EventBridge Scheduler; on one machine template.yaml itself is what fires.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleDefinition:
+    """One schedule: its expression, its timezone (an IANA name) and its input, as deployed.
+
+    ``arn`` is what a tick names it by. Instants are in UTC; ``start`` and ``end`` bound the slots where they are set.
+    """
+
+    name: str
+    arn: str
+    expression: str
+    timezone: str
+    input: str
+    enabled: bool
+    created: datetime
+    modified: datetime
+    start: datetime | None = None
+    end: datetime | None = None
+
+
+class ScheduleMissing(Exception):
+    """There is no schedule by that ARN (any more)."""
+
+
+class Schedules(Protocol):
+    """The schedules of one group."""
+
+    def all(self) -> tuple[ScheduleDefinition, ...]:
+        """Return every schedule of the group, by name."""
+        ...
+
+    def get(self, arn: str) -> ScheduleDefinition:
+        """Return one schedule.
+
+        Raises:
+            ScheduleMissing: when there is none by that ARN.
+        """
+        ...

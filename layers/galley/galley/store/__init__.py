@@ -1,0 +1,317 @@
+"""The store: one row for each run, and everything that must change together with it.
+
+The words here are what the guarantees rest on; each implementation keeps them: ``galley.store.dynamodb`` in
+Amazon DynamoDB, and SQLite on one machine. One contract suite (tests/contract) runs against all of them.
+
+Every operation is atomic: all that it says happens, or nothing. What happened is the value it returns; a failed
+condition is an outcome, never an error. Conflicts with other writers are retried inside, for a bounded time.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from galley.drafts import Draft
+from galley.runs import RejectReason, Run, RunKey, RunMessage, SkipReason, Status, Usage
+
+
+class StoreBusy(Exception):
+    """Other writers held the rows for longer than the operation waits. Nothing happened; try again later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bounds a drafter: undecided drafts, and money for each UTC day. Money is in nano-dollars.
+
+    ``worst_cost_nanousd`` is reserved before the model is called; without a budget it is still booked.
+    """
+
+    pending: int
+    daily_budget_nanousd: int | None
+    worst_cost_nanousd: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What one attempt consumed, whether or not its answer was of use."""
+
+    usage: Usage = field(default_factory=Usage)
+    cost_nanousd: int = 0
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """The run is the caller's until its lease ends."""
+
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """The run already has an outcome; there is nothing to do."""
+
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """Somebody else works on the run and its lease still lives."""
+
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class Gated:
+    """The drafter has as many undecided drafts as it may have."""
+
+    pending: int
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """The drafter is paused, by a person or by a spend limit."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class OverBudget:
+    """The worst cost of the call does not fit into what is left of the day's budget."""
+
+    committed_nanousd: int
+
+
+ClaimOutcome = Claimed | Duplicate | Busy | Gated | Paused | OverBudget
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The run changed as asked; this is the row now."""
+
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseLost:
+    """The run is no longer the caller's: what stands in the row is somebody else's, and nothing was changed."""
+
+    run: Run | None
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyThere:
+    """The slot has a row already, and it stays."""
+
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """The run is not in the state, the version or the text that the caller read; this is what it is now."""
+
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class NoSuchRun:
+    """There is no row for that key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approve:
+    """A yes to the text that was read, or to the reviewer's own edit of it (``title`` and ``body`` together)."""
+
+    title: str | None = None
+    body: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A no, with its reason; ``words`` are the reviewer's own."""
+
+    reason: RejectReason
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDraft:
+    """The draft as it was made, and the reviewer's edit beside it where there is one.
+
+    ``title`` and ``body`` are what counts: the edit where there is one.
+    """
+
+    draft: Draft
+    edited_title: str | None = None
+    edited_body: str | None = None
+
+    @property
+    def title(self) -> str:
+        """The title that a channel sends."""
+        return self.draft.title if self.edited_title is None else self.edited_title
+
+    @property
+    def body(self) -> str:
+        """The text that a channel sends."""
+        return self.draft.body if self.edited_body is None else self.edited_body
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterState:
+    """A drafter's gate: its undecided drafts (with those being drafted) and whether it is paused, and why."""
+
+    drafter: str
+    pending: int = 0
+    paused: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Rows of a listing, and the rows that could not be read, named: one bad row never hides the good ones.
+
+    ``next`` continues the listing where this page ends; None at its end.
+    """
+
+    runs: tuple[Run, ...]
+    unreadable: tuple[str, ...] = ()
+    next: str | None = None
+
+
+class Store(Protocol):
+    """The run protocol. ``now`` and every other instant are aware; ``owner`` is unique for each invocation."""
+
+    def claim(
+        self, message: RunMessage, limits: Limits, *, owner: str, now: datetime, lease_until: datetime
+    ) -> ClaimOutcome:
+        """Take the run, a place at the gate and the worst cost of the call, together or not at all.
+
+        Without a row, or with a queued one: it becomes drafting, attempts rise by one, the drafter's pending count
+        rises by one if it is below the limit, the drafter is not paused and the day's committed spend plus the worst
+        cost is within the budget. A drafting run whose lease is dead is taken over: its place is already counted, its
+        attempts rise, and what its last owner had reserved is booked as paid, since nobody knows better.
+        When several things stand in the way, the run's own state is told first, then the pause, the gate, the budget.
+        """
+        ...
+
+    def store(
+        self, run: Run, draft: Draft, cursors: Mapping[str, Mapping[str, object]], bill: Bill, *, now: datetime
+    ) -> Settled | LeaseLost:
+        """Drafting -> pending, while ``run.owner`` holds the lease's row: text, source cursors, bill and week with it.
+
+        ``run`` is what ``claim`` returned. ``cursors`` holds each source's new value; sources not named keep theirs.
+        """
+        ...
+
+    def release(
+        self,
+        run: Run,
+        status: Status,
+        reason: str,
+        detail: str,
+        bill: Bill,
+        *,
+        now: datetime,
+        cursors: Mapping[str, Mapping[str, object]] | None = None,
+    ) -> Settled | LeaseLost:
+        """Drafting -> empty or failed: the place is given back, the bill settled.
+
+        Cursors may move only with empty: what a failed run had collected is collected again.
+        """
+        ...
+
+    def postpone(
+        self, run: Run, reason: str, detail: str, bill: Bill, *, now: datetime, next_attempt: datetime
+    ) -> Settled | LeaseLost:
+        """Keep the run drafting, with its lease given up, its last error and the next attempt's time in the row.
+
+        Its place stays counted; the bill is settled, so that only a crash is booked at its worst.
+        """
+        ...
+
+    def skip(self, message: RunMessage, reason: SkipReason, detail: str, *, now: datetime) -> Settled | AlreadyThere:
+        """Record that the slot is deliberately not drafted, where no row is or a queued one."""
+        ...
+
+    def decide(
+        self,
+        key: RunKey,
+        verdict: Approve | Reject,
+        *,
+        version: int,
+        read_hash: str,
+        reviewer: str,
+        now: datetime,
+    ) -> Settled | Conflict | NoSuchRun:
+        """Pending -> approved or rejected, once, for the version and the text hash that the reviewer read.
+
+        The place at the gate is given back. With an edit the run's ``text_hash`` is the edit's, and the edit is kept
+        beside the original.
+        """
+        ...
+
+    def resend(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:
+        """Failed -> queued, with the resend number raised by one; the caller sends ``run.message``."""
+        ...
+
+    def settle_publication(
+        self, run: Run, status: Status, detail: str, *, now: datetime
+    ) -> Settled | Conflict | NoSuchRun:
+        """Approved -> published or publish_unknown, at the version and text hash that were sent."""
+        ...
+
+    def pause(self, drafter: str, reason: str, *, now: datetime) -> None:
+        """Let the drafter claim nothing until it is resumed."""
+        ...
+
+    def resume(self, drafter: str, *, now: datetime) -> None:
+        """Let the drafter claim again."""
+        ...
+
+    def run(self, key: RunKey) -> Run | None:
+        """Return the row as it is now."""
+        ...
+
+    def draft(self, key: RunKey) -> StoredDraft | None:
+        """Return the run's text, with the reviewer's edit where there is one."""
+        ...
+
+    def cursors(self, drafter: str) -> Mapping[str, Mapping[str, object]]:
+        """Return each source's cursor, as stored with the last draft made from it."""
+        ...
+
+    def drafter(self, drafter: str) -> DrafterState:
+        """Return the drafter's gate as it is now; all zero for a drafter never seen."""
+        ...
+
+    def committed_nanousd(self, drafter: str, day: str) -> int:
+        """Return what the drafter has spent and reserved on a UTC day (``2026-03-29``)."""
+        ...
+
+    def week(self, drafter: str, week: str) -> Mapping[str, int]:
+        """Return the drafter's counters of an ISO week (``2026-W13``), by name; empty when there are none."""
+        ...
+
+    def watched(self, status: Status, *, limit: int = 100, after: str | None = None) -> Page:
+        """List the runs in one of the watched states, longest there first.
+
+        It lists, it never decides: it may be behind the rows by a moment.
+        """
+        ...
+
+    def history(self, drafter: str, *, limit: int = 100, after: str | None = None) -> Page:
+        """List a drafter's runs, newest slot first."""
+        ...
+
+
+def week_counters(status: Status, reason: str | None) -> Sequence[str]:
+    """Return the names of the week's counters that rise when a run comes into a state."""
+    match status:
+        case Status.PENDING:
+            return ("drafted",)
+        case Status.SKIPPED | Status.REJECTED:
+            return (str(status), f"{status}:{reason}")
+        case Status.QUEUED | Status.DRAFTING | Status.PUBLISH_UNKNOWN | Status.PUBLISHED:
+            return ()
+        case Status.APPROVED | Status.EXPIRED | Status.SUPERSEDED | Status.EMPTY | Status.FAILED:
+            return (str(status),)
