@@ -1,10 +1,24 @@
-"""Logs, metrics and traces: one logger, one set of metrics and one tracer for a function.
+"""Logs and metrics: one logger and one set of metrics for a function.
 
 Prompts, drafts and collected text are never logged: run keys, reasons and counts are.
 """
 
-from aws_lambda_powertools import Logger, Metrics, Tracer
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
 
-logger = Logger(service=None, use_rfc3339=True, utc=True)
-metrics = Metrics(namespace=None)
-tracer = Tracer()
+from galley.runs import Run, Status
+
+logger = Logger(use_rfc3339=True, utc=True)
+metrics = Metrics()
+
+
+def count(name: str, value: int = 1) -> None:
+    """Count something that happened, under the function's namespace."""
+    metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
+
+
+def tell_outcome(run: Run) -> None:
+    """Log and count what became of a run, under the name of its state and, where it was skipped, of the reason."""
+    state = f"skipped_{run.reason}" if run.status is Status.SKIPPED else str(run.status)
+    logger.info("run %s is %s", run.key, state, extra={"run": str(run.key), "reason": run.reason, "trace": run.trace})
+    count(f"run_{state}")

@@ -1,5 +1,6 @@
 """The two ways in which work fails: it may succeed later, or it never will."""
 
+import hashlib
 from datetime import timedelta
 
 
@@ -30,3 +31,23 @@ class NeverSucceeds(Exception):
 
 class SpendLimitReached(NeverSucceeds):
     """The account's own spend limit: no run of this drafter succeeds until a person raises it."""
+
+
+FIRST_WAIT = timedelta(seconds=30)
+LONGEST_WAIT = timedelta(minutes=15)
+LONGEST_RETRY_AFTER = timedelta(hours=1)
+MOST_ATTEMPTS = 5
+
+
+def wait_before(attempt: int, run: str, after: timedelta | None = None) -> timedelta:
+    """Return how long to wait before the attempt after the given one (1 for the first) of a run.
+
+    The wait doubles from 30 seconds to 15 minutes, less up to a quarter of it, drawn from a hash of the run and the
+    attempt, so that runs that failed together do not come back together. It is never sooner than what the other side
+    asked for, as long as that is at most an hour: a ``retry-after`` of 84 hours has been seen, and means nothing.
+    """
+    doubled = FIRST_WAIT * 2 ** min(max(attempt, 1) - 1, 10)
+    whole = min(doubled, LONGEST_WAIT)
+    share = int.from_bytes(hashlib.sha256(f"{run}#{attempt}".encode()).digest()[:4]) / 2**32
+    wait = whole - whole * share / 4
+    return wait if after is None else max(wait, min(after, LONGEST_RETRY_AFTER))

@@ -1,0 +1,1 @@
+"""The shapes: workflows with one contract. Each collects; the model only writes."""

@@ -1,0 +1,69 @@
+"""What every shape gets and gives: an assignment in, material out."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+from zoneinfo import ZoneInfo
+
+from sources.fetch import Fetch
+
+from drafter import Drafter
+from galley.bucket import Bucket
+from galley.drafts import Item
+
+Cursor = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The time a run is about: ``(start, end]`` in UTC, where ``end`` is the slot; ``zone`` is the schedule's."""
+
+    start: datetime
+    end: datetime
+    zone: ZoneInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One run, as a shape sees it: never "now", always its slot.
+
+    ``window`` is asked for only by the shapes that need it, since the schedule must then be looked up.
+    ``desk_url`` is the review desk's own address, what ``desk:`` stands for in a source.
+    """
+
+    drafter: Drafter
+    slot: datetime
+    window: Callable[[], Window]
+    cursors: Mapping[str, Cursor]
+    bucket: Bucket
+    fetch: Fetch
+    desk_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a shape collected for the model, or why there is nothing to write about.
+
+    ``figures`` is Markdown that code computed, so it is trusted; ``items`` are not. ``cursors`` are the new values of
+    the sources that moved: they are stored with the draft, or with the empty outcome, and otherwise forgotten.
+    """
+
+    items: tuple[Item, ...] = ()
+    figures: str = ""
+    warnings: tuple[str, ...] = ()
+    cursors: Mapping[str, Cursor] = field(default_factory=dict)
+    nothing_new: str | None = None
+
+
+class Shape(Protocol):
+    """A module with ``collect``: it reads the sources and calls no model."""
+
+    def collect(self, assignment: Assignment) -> Material:
+        """Return the material of the run.
+
+        Raises:
+            galley.retry.RetryLater: when the sources may answer later and the draft would be wrong without them.
+            galley.retry.NeverSucceeds: when they never will as they are; one line that names what to change.
+        """
+        ...

@@ -1,0 +1,36 @@
+"""The window of a run: (previous slot, slot], as its schedule keeps time."""
+
+from datetime import timedelta
+
+from drafter import Drafter
+from galley.retry import NeverSucceeds
+from galley.runs import RunMessage
+from galley.schedule import InvalidSchedule, calendar_of, zone
+from galley.schedules import ScheduleMissing, Schedules
+from shapes.shape import Window
+
+
+def window_of(message: RunMessage, drafter: Drafter, schedules: Schedules) -> Window:
+    """Return the window of a run.
+
+    A run without a schedule uses the drafter's own period and timezone; so does the first slot that a schedule has.
+
+    Raises:
+        galley.retry.NeverSucceeds: when the schedule is gone or cannot be read.
+    """
+    period = timedelta(hours=drafter.period_hours)
+    if message.schedule is None:
+        return Window(message.slot - period, message.slot, zone(drafter.timezone))
+    try:
+        definition = schedules.get(message.schedule)
+        calendar = calendar_of(
+            definition.expression, definition.timezone, definition.created, start=definition.start, end=definition.end
+        )
+    except ScheduleMissing as error:
+        raise NeverSucceeds("schedule_missing", f"schedule {message.schedule} is gone: {error}") from error
+    except InvalidSchedule as error:
+        raise NeverSucceeds("invalid_schedule", f"schedule {message.schedule}: {error}") from error
+    previous = calendar.latest_until(message.slot - timedelta(seconds=1))
+    start = message.slot - period if previous is None else previous
+    return Window(start, message.slot, calendar.zone)
+

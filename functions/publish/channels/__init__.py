@@ -1,0 +1,1 @@
+"""Where approved drafts go."""

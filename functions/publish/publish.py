@@ -1,0 +1,40 @@
+"""What happens when a draft is approved: the table's stream brings its row, and the text goes to its channels."""
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from galley import system
+from galley.observe import logger, metrics
+from galley.runs import RunKey
+from galley.settings import PublishSettings
+from publishing import Press, publish
+
+
+@metrics.log_metrics
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[dict[str, str]]]:
+    """Publish each approved run of the batch and return the records that must come again.
+
+    The stream retries from the first of them, in order, so the handler stops there.
+    https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html
+    """
+    outside = system.current()
+    settings = PublishSettings.from_environment()
+    press = Press(outside.store(settings.table), outside.bucket(settings.bucket), outside.now)
+    for record in event["Records"]:
+        key = _run_of(record)
+        if key is None:
+            continue
+        try:
+            publish(key, press)
+        except Exception:
+            logger.exception("could not publish %s; it comes again", key, extra={"run": str(key)})
+            return {"batchItemFailures": [{"itemIdentifier": record["dynamodb"]["SequenceNumber"]}]}
+    return {"batchItemFailures": []}
+
+
+def _run_of(record: dict[str, Any]) -> RunKey | None:
+    """Return the run whose row the record is about; None for another kind of row."""
+    keys = record["dynamodb"]["Keys"]
+    kind, _, drafter = keys["pk"]["S"].partition("#")
+    return RunKey.parse(f"{drafter}:{keys['sk']['S']}") if kind == "RUN" else None

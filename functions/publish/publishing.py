@@ -1,0 +1,64 @@
+"""Sending an approved draft to its channels, and recording what is known of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from channels import s3
+from galley.bucket import Bucket
+from galley.drafts import Channel, text_hash
+from galley.observe import logger, tell_outcome
+from galley.runs import Run, RunKey, Status
+from galley.store import Conflict, NoSuchRun, Settled, Store, StoredDraft
+
+
+@dataclass(frozen=True, slots=True)
+class Press:
+    """What publishing needs: the rows, the bucket that the s3 channel writes to, and the clock."""
+
+    store: Store
+    bucket: Bucket
+    now: Callable[[], datetime]
+
+
+class UnknownChannel(Exception):
+    """A draft names a kind of channel that this version cannot send to."""
+
+
+def publish(key: RunKey, press: Press) -> Run | None:
+    """Send an approved run's text to each of its channels, and return its row as it then is.
+
+    The text is sent only if it is, by its hash, the one that was approved (G8); otherwise nothing is sent and the run
+    becomes publish_unknown, for a person to settle. A run that is not approved (any more) is left alone.
+    """
+    run = press.store.run(key)
+    if run is None or run.status is not Status.APPROVED:
+        logger.info("run %s is not waiting to be published", key, extra={"run": str(key)})
+        return run
+    stored = press.store.draft(key)
+    if stored is None or text_hash(stored.title, stored.body) != run.text_hash:
+        return _settle(run, Status.PUBLISH_UNKNOWN, "the stored text is not the text that was approved", press)
+    for channel in stored.draft.channels:
+        _send(channel, run, stored, press)
+    where = ", ".join(f"{channel.kind}:{channel.target}" for channel in stored.draft.channels)
+    return _settle(run, Status.PUBLISHED, where or "no channel", press)
+
+
+def _send(channel: Channel, run: Run, stored: StoredDraft, press: Press) -> None:
+    match channel.kind:
+        case "s3":
+            s3.send(press.bucket, channel.target, run.key, stored.title, stored.body)
+        case _:
+            raise UnknownChannel(f"run {run.key} names channel {channel.kind!r}; this version sends to: s3")
+
+
+def _settle(run: Run, status: Status, detail: str, press: Press) -> Run | None:
+    match press.store.settle_publication(run, status, detail, now=press.now()):
+        case Settled(settled):
+            tell_outcome(settled)
+            return settled
+        case Conflict(current):
+            logger.warning("run %s changed while it was published", run.key, extra={"run": str(run.key)})
+            return current
+        case NoSuchRun():
+            return None
