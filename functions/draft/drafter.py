@@ -24,6 +24,7 @@ from galley.contract import DrafterName
 from galley.drafts import Channel
 from galley.explain import explain
 from galley.schedule import InvalidSchedule, zone
+from prices import PRICES
 
 DEFAULT_MODEL = "claude-haiku-5-5"
 DRAFTERS = Path(__file__).parent / "drafters"
@@ -157,6 +158,13 @@ class Drafter(_Strict):
     timezone: str = "UTC"
     period_hours: Count = Field(default=24, le=24 * 366)
     channels: tuple[ChannelSetting, ...] = (ChannelSetting(kind="s3"),)
+
+    @field_validator("model")
+    @classmethod
+    def _priced(cls, name: str) -> str:
+        if name not in PRICES:
+            raise ValueError(f"has no price in prices.py, so its cost could not be bounded; use {', '.join(PRICES)}")
+        return name
 
     @field_validator("timezone")
     @classmethod

@@ -1,0 +1,34 @@
+"""What holds for every test: an environment of our own, and nothing installed by the test before."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from galley import system
+
+KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "VIRTUAL_ENV", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER")
+FAKE = {
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "testing",
+    "AWS_SESSION_TOKEN": "testing",
+    "AWS_DEFAULT_REGION": "eu-west-2",
+    "AWS_REGION": "eu-west-2",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "POWERTOOLS_SERVICE_NAME": "galley",
+    "POWERTOOLS_METRICS_NAMESPACE": "Galley",
+    "POWERTOOLS_DEV": "true",
+}
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let no test see the developer's own environment, keys or regions."""
+    for name in list(os.environ):
+        if name not in KEPT:
+            monkeypatch.delenv(name)
+    for name, value in FAKE.items():
+        monkeypatch.setenv(name, value)
+    undo = system.install(None)
+    yield
+    undo()
