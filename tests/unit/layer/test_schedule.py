@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -132,7 +133,7 @@ def test_next_and_latest_meet_at_every_slot_of_the_transition_days() -> None:
             datetime(2026, 4, 4, tzinfo=UTC),
         ):
             known = list(calendar.between(day, day + timedelta(days=2)))
-            for before, after in zip(known, known[1:], strict=False):
+            for before, after in pairwise(known):
                 assert calendar.next_after(before) == after
                 assert calendar.latest_until(after - timedelta(seconds=1)) == before
                 assert calendar.latest_until(after) == after
