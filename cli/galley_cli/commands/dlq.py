@@ -1,0 +1,104 @@
+"""``galley dlq``: what failed for good, from the queue of dead letters and from the table."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from galley.queue import DeadLetter, DeadTick
+from galley.runs import Run, RunKey, Status
+from galley_cli.commands.common import DEFAULT_STATE, JsonOption, Opened, Operating, Refused, StackOption, StateOption
+from galley_cli.commands.shown import columns, letter_json, run_json, state_of, tick_json, watched
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+dlq = typer.Typer(name="dlq", help="See what failed for good: runs and ticks.", no_args_is_help=True)
+
+LIMIT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class DeadRun:
+    """A run that failed for good, as the queue and the table each know it; one of them may not."""
+
+    name: str
+    letter: DeadLetter | None
+    row: Run | None
+
+    @property
+    def reason(self) -> str:
+        """Why it died, in the letter's words where there is one."""
+        if self.letter is not None:
+            return f"{self.letter.reason}: {self.letter.detail}"
+        return f"{self.row.reason}: {self.row.detail}" if self.row is not None else ""
+
+    def json(self) -> dict[str, Any]:
+        """Return the letter and the row side by side."""
+        return {
+            "run": self.name,
+            "letter": None if self.letter is None else letter_json(self.letter),
+            "row": None if self.row is None else run_json(self.row),
+        }
+
+
+@dlq.command("list")
+def list_dead(state: StateOption = DEFAULT_STATE, stack: StackOption = None, as_json: JsonOption = False) -> None:
+    """List dead runs and dead ticks, oldest first. A letter without a failed row, or the reverse, is shown as such."""
+    operating = Operating(state, stack, as_json)
+    opened = operating.open()
+    dead, ticks = _dead_runs(opened), opened.queue.dead_ticks(limit=LIMIT)
+
+    def table(console: "Console") -> None:
+        listed = columns("dead run", "reason", "letter", "row")
+        for one in dead:
+            row = "none" if one.row is None else state_of(one.row)
+            letter = "none" if one.letter is None else f"{one.letter.last:%Y-%m-%d %H:%M}Z"
+            listed.add_row(one.name, one.reason, letter, row)
+        console.print(listed if dead else "No run is dead.")
+        for tick in ticks:
+            console.print(f"dead tick at {tick.at:%Y-%m-%d %H:%M}Z: {_of_tick(tick)}")
+
+    operating.print({"runs": [one.json() for one in dead], "ticks": [tick_json(tick) for tick in ticks]}, table)
+
+
+@dlq.command()
+def show(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="As 'galley dlq list' names it.")],
+    state: StateOption = DEFAULT_STATE,
+    stack: StackOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show everything that is known of a dead run."""
+    operating = Operating(state, stack, as_json)
+    found = [one for one in _dead_runs(operating.open()) if one.name == run]
+    if not found:
+        raise Refused(f"no dead letter and no failed run is named {run!r}; see 'galley dlq list'")
+
+    def lines(console: "Console") -> None:
+        for part in ("letter", "row"):
+            for one in found:
+                for name, value in (one.json()[part] or {}).items():
+                    if value not in (None, ""):
+                        console.print(f"{part}.{name:16} {value}")
+
+    operating.print({"runs": [one.json() for one in found]}, lines)
+
+
+def _dead_runs(opened: Opened) -> list[DeadRun]:
+    """Return dead letters joined with their rows, and failed rows without a letter."""
+    letters = opened.queue.dead_runs(limit=LIMIT)
+    rows = {str(row.key): row for row in watched(opened.store, Status.FAILED).runs}
+    dead = []
+    for number, letter in enumerate(letters, 1):
+        name = letter.run or f"unreadable-{number}"
+        dead.append(DeadRun(name, letter, rows.pop(name, None) or _row(opened, letter)))
+    return [*dead, *(DeadRun(name, None, row) for name, row in rows.items())]
+
+
+def _row(opened: Opened, letter: DeadLetter) -> Run | None:
+    return None if letter.run is None else opened.store.run(RunKey.parse(letter.run))
+
+
+def _of_tick(tick: DeadTick) -> str:
+    return f"{tick.reason}: {tick.detail}"

@@ -1,0 +1,79 @@
+"""``galley schedules``: what is due when."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from galley.contract import InvalidTick, read_tick
+from galley.instants import format_instant, utc_now
+from galley.schedule import InvalidSchedule, calendar_of, zone
+from galley.schedules import ScheduleDefinition
+from galley_cli.commands.calendars import definitions
+from galley_cli.commands.common import DEFAULT_STATE, JsonOption, Operating, StackOption, StateOption
+from galley_cli.commands.shown import columns
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("schedules")(list_schedules)
+
+
+def list_schedules(state: StateOption = DEFAULT_STATE, stack: StackOption = None, as_json: JsonOption = False) -> None:
+    """List the schedules, with their last and next slot in their own timezone and in UTC."""
+    operating = Operating(state, stack, as_json)
+    found, problems = definitions(operating)
+    now = utc_now()
+    listed = [_schedule(definition, now) for definition in found]
+
+    def table(console: "Console") -> None:
+        shown = columns("schedule", "expression", "timezone", "drafters", "last slot", "next slot")
+        for one in listed:
+            drafters = ", ".join(one.get("drafters", [])) if one["enabled"] else "(disabled)"
+            shown.add_row(
+                one["schedule"], one["expression"], one["timezone"], drafters, _slot(one, "last"), _slot(one, "next")
+            )
+        console.print(shown if listed else "There are no schedules.")
+        for line in (*(f"{one['schedule']}: {one['error']}" for one in listed if "error" in one), *problems):
+            console.print(f"broken: {line}")
+
+    operating.print({"schedules": listed, "problems": list(problems)}, table)
+
+
+def _schedule(definition: ScheduleDefinition, now: datetime) -> dict[str, Any]:
+    """Return a schedule as JSON; what is wrong with it stands in ``error``."""
+    shown: dict[str, Any] = {
+        "schedule": definition.name,
+        "arn": definition.arn,
+        "expression": definition.expression,
+        "timezone": definition.timezone,
+        "enabled": definition.enabled,
+    }
+    try:
+        tick = read_tick(definition.input, "input")
+        calendar = calendar_of(
+            definition.expression, definition.timezone, definition.created, start=definition.start, end=definition.end
+        )
+    except (InvalidTick, InvalidSchedule) as error:
+        return {**shown, "error": str(error)}
+    return {
+        **shown,
+        "drafters": list(tick.drafters),
+        "contract": tick.contract.model_dump(mode="json"),
+        "last": _in_both(calendar.latest_until(now), definition.timezone),
+        "next": _in_both(calendar.next_after(now), definition.timezone),
+    }
+
+
+def _in_both(slot: datetime | None, timezone: str) -> dict[str, str] | None:
+    if slot is None:
+        return None
+    return {"utc": format_instant(slot), "local": slot.astimezone(zone(timezone)).isoformat(timespec="minutes")}
+
+
+def _slot(one: dict[str, Any], which: str) -> str:
+    slot = one.get(which)
+    return "" if slot is None else f"{slot['local']}\n{slot['utc']}"

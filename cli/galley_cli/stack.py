@@ -1,0 +1,58 @@
+"""A deployed stack: its table, queues, bucket and schedules, found by the stack's outputs."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from galley.queue import RunQueue
+from galley.schedules import Schedules
+from galley.store import Store
+from galley.system import AwsSystem
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+
+OUTPUTS = ("TableName", "RunsQueueUrl", "DeadRunsQueueUrl", "DeadTicksQueueUrl", "ScheduleGroupName")
+
+
+class StackUnreachable(Exception):
+    """The stack cannot be acted on. Its text is one line that says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """The adapters to a deployed stack."""
+
+    store: Store
+    queue: RunQueue
+    schedules: Schedules
+
+
+def open_stack(name: str) -> Stack:
+    """Return the adapters to the stack of that name, in the region and with the credentials of the environment.
+
+    Raises:
+        StackUnreachable: when it does not exist, may not be read, or is not a stack of Galley's.
+    """
+    import boto3
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        outputs = _outputs(boto3.client("cloudformation"), name)
+    except ClientError as error:
+        raise StackUnreachable(f"stack {name!r}: {error.response['Error']['Message']}") from error
+    except BotoCoreError as error:
+        raise StackUnreachable(f"stack {name!r}: {error}; set a region and credentials, or AWS_PROFILE") from error
+    missing = [output for output in OUTPUTS if output not in outputs]
+    if missing:
+        raise StackUnreachable(f"stack {name!r} has no output {', '.join(missing)}; is it deployed from template.yaml?")
+    aws = AwsSystem()
+    return Stack(
+        store=aws.store(outputs["TableName"]),
+        queue=aws.queue(outputs["RunsQueueUrl"], outputs["DeadRunsQueueUrl"], outputs["DeadTicksQueueUrl"]),
+        schedules=aws.schedules(outputs["ScheduleGroupName"]),
+    )
+
+
+def _outputs(cloudformation: "CloudFormationClient", name: str) -> dict[str, str]:
+    described = cloudformation.describe_stacks(StackName=name)["Stacks"][0]
+    return {output["OutputKey"]: output["OutputValue"] for output in described.get("Outputs", [])}
