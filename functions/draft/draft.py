@@ -4,14 +4,14 @@ from datetime import timedelta
 from functools import cache
 from typing import Any
 
-import model
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from sources.fetch import fetch
 
+import model
 from drafting import ComesBack, Delivery, Done, Workplace, work
 from galley import system
 from galley.observe import metrics
 from galley.settings import DraftSettings
+from sources.fetch import fetch
 
 
 @metrics.log_metrics
@@ -46,7 +46,7 @@ def _workplace() -> Workplace:
         queue=outside.queue(settings.runs_queue_url, settings.dead_runs_queue_url),
         bucket=outside.bucket(settings.bucket),
         schedules=outside.schedules(settings.schedule_group),
-        model=_model(outside, settings.model_provider, settings.model_key_arn),
+        model=_model(settings.model_provider, settings.model_key_arn),
         fetch=fetch,
         desk_url=settings.desk_url,
         now=outside.now,
@@ -54,5 +54,8 @@ def _workplace() -> Workplace:
 
 
 @cache
-def _model(outside: system.System, provider: str, key_arn: str) -> model.Model:
-    return model.open_model(provider, key=lambda refresh: outside.secret(key_arn, refresh=refresh))
+def _model(provider: str, key_arn: str) -> model.Model:
+    def key(*, refresh: bool) -> str:
+        return system.current().secret(key_arn, refresh=refresh)
+
+    return model.open_model(provider, key=key)

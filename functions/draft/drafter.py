@@ -43,15 +43,22 @@ def _a_prefix(value: object) -> object:
     return value
 
 
-def _a_url(value: object) -> object:
-    if isinstance(value, str) and not re.fullmatch(r"(https?://[^\s/@]+|desk:)(/\S*)?", value):
+def _an_address(value: object) -> object:
+    if isinstance(value, str) and not re.fullmatch(r"https?://[^\s/@]+(/\S*)?", value):
+        raise ValueError("must be an http or https address without a user name")
+    return value
+
+
+def _an_address_or_the_desk(value: object) -> object:
+    if isinstance(value, str) and not re.fullmatch(r"(https?://[^\s/@]+|desk:(?=/))(/\S*)?", value):
         raise ValueError("must be an http or https address without a user name, or desk:/health for the review desk")
     return value
 
 
 SourceId = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
 Prefix = Annotated[str, BeforeValidator(_a_prefix), StringConstraints(min_length=1, max_length=512)]
-Url = Annotated[str, BeforeValidator(_a_url), StringConstraints(max_length=2000)]
+Address = Annotated[str, BeforeValidator(_an_address), StringConstraints(max_length=2000)]
+AddressOrDesk = Annotated[str, BeforeValidator(_an_address_or_the_desk), StringConstraints(max_length=2000)]
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Count = Annotated[int, Field(strict=True, ge=1)]
 
@@ -74,7 +81,7 @@ class FeedSource(_Strict):
 
     kind: Literal["feed"]
     id: SourceId
-    url: Url
+    url: Address
     max_items: Count = Field(default=50, le=500)
 
 
@@ -95,6 +102,14 @@ class TableSource(_Strict):
     date_column: Words
     metrics: Annotated[tuple[Metric, ...], Field(min_length=1, max_length=20)]
 
+    @field_validator("metrics")
+    @classmethod
+    def _named_once(cls, metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
+        names = [metric.name for metric in metrics]
+        if len(set(names)) != len(names):
+            raise ValueError(f"names {names} repeat; give each metric its own name")
+        return metrics
+
 
 class DocumentsSource(_Strict):
     """The documents under a prefix of the sources bucket."""
@@ -103,13 +118,20 @@ class DocumentsSource(_Strict):
     id: SourceId
     prefix: Prefix
 
+    @field_validator("prefix")
+    @classmethod
+    def _outside_the_index(cls, prefix: str) -> str:
+        if prefix.startswith("index/") or "index/".startswith(prefix):
+            raise ValueError("takes in index/, where the index itself is kept; give the documents another prefix")
+        return prefix
+
 
 class HealthSource(_Strict):
     """An address that answers when all is well."""
 
     kind: Literal["health"]
     id: SourceId
-    url: Url
+    url: AddressOrDesk
     expect_status: int = Field(default=200, strict=True, ge=100, le=599)
     timeout_seconds: Count = Field(default=10, le=60)
 

@@ -11,10 +11,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from model import Model
-from sources.fetch import Fetch
-from writing import Brief, compose, read_answer
-
 from drafter import Drafter, InvalidDrafter, load_drafter
 from galley.bucket import Bucket
 from galley.drafts import Draft, Item
@@ -38,13 +34,13 @@ from galley.store import (
     Store,
     StoreBusy,
 )
+from model import Model
 from shapes import digest, monitor, report, sync
-from shapes.shape import Assignment, Material, Shape
+from shapes.shape import Assignment, Fetch, Material, Shape
 from windows import window_of
+from writing import Brief, compose, read_answer
 
 SHAPES: dict[str, Shape] = {"digest": digest, "report": report, "sync": sync, "monitor": monitor}
-MARGIN = timedelta(seconds=10)
-"""Kept back from the function's time limit for storing what the model wrote."""
 SHOWN_CHARACTERS = 4_000
 """How much of each item is kept beside the draft for the reviewer; a table row holds 400 KB."""
 SHOWN_IN_ALL = 250_000
@@ -201,7 +197,7 @@ class _Work:
             max_input_tokens=self.drafter.max_input_tokens,
             max_output_tokens=self.drafter.max_output_tokens,
         )
-        answer = self.place.model.write(brief, remaining=self.deadline - self.place.now() - MARGIN)
+        answer = self.place.model.write(brief, remaining=self.deadline - self.place.now())
         self.bill = Bill(answer.usage, answer.cost_nanousd, answer.model)
         title, body, warnings = compose(read_answer(answer, brief), brief)
         draft = Draft(

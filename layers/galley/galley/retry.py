@@ -46,7 +46,7 @@ def wait_before(attempt: int, run: str, after: timedelta | None = None) -> timed
     attempt, so that runs that failed together do not come back together. It is never sooner than what the other side
     asked for, as long as that is at most an hour: a ``retry-after`` of 84 hours has been seen, and means nothing.
     """
-    doubled = FIRST_WAIT * 2 ** min(max(attempt, 1) - 1, 10)
+    doubled = FIRST_WAIT * (1 << min(max(attempt, 1) - 1, 10))
     whole = min(doubled, LONGEST_WAIT)
     share = int.from_bytes(hashlib.sha256(f"{run}#{attempt}".encode()).digest()[:4]) / 2**32
     wait = whole - whole * share / 4

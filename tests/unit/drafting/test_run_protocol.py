@@ -1,0 +1,388 @@
+"""One message in, and the row says what became of it."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from galley_cli.local.bucket import FolderBucket
+
+import drafting
+from drafter import Drafter, InvalidDrafter
+from drafting import ComesBack, Delivery, Done, Workplace, work
+from galley.drafts import Item
+from galley.retry import LONGEST_RETRY_AFTER, MOST_ATTEMPTS, NeverSucceeds, RetryLater, SpendLimitReached
+from galley.runs import Origin, Run, RunKey, RunMessage, SkipReason, Status, Usage
+from galley.store import Approve, Settled, Store
+from shapes.shape import Assignment, Material
+from support.outside import SLOT, FixedSchedules, RecordingQueue, message, schedule
+from writing import Answer, Brief
+
+KEY = RunKey("daily-digest", SLOT)
+MINUTE = timedelta(minutes=1)
+DRAFTER = Drafter.model_validate(
+    {
+        "name": "daily-digest",
+        "title": "Morning digest",
+        "shape": "digest",
+        "instructions": "Be short.",
+        "pending_limit": 2,
+        "sources": [{"kind": "mail", "id": "inbox", "prefix": "mail/"}],
+    }
+)
+ITEM = Item(id="m1", title="Invoice", text="The invoice is due on Friday.", source="inbox")
+MATERIAL = Material(items=(ITEM,), cursors={"inbox": {"through": "2026-11-27T05:00:00Z"}})
+WRITTEN = json.dumps({"title": "One invoice", "sections": [{"heading": "Due", "text": "On Friday.", "cites": ["m1"]}]})
+ANSWER = Answer(model="claude-haiku-5-5", stop="end_turn", text=WRITTEN, usage=Usage(900, 50), cost_nanousd=115_000)
+
+
+@dataclass
+class ScriptedModel:
+    """Answers, or fails, as it is told; the last word holds for all calls after it."""
+
+    script: list[Answer | Exception] = field(default_factory=lambda: [ANSWER])
+    calls: int = 0
+    worst: int = 1_000_000
+
+    def write(self, brief: Brief, *, remaining: timedelta) -> Answer:
+        said = self.script[min(self.calls, len(self.script) - 1)]
+        self.calls += 1
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    def worst_cost(self, model: str, max_input_tokens: int, max_output_tokens: int) -> int:
+        return self.worst
+
+
+@dataclass
+class Bench:
+    """A workplace whose clock, model, material and drafter a test sets."""
+
+    store: Store
+    bucket: FolderBucket
+    queue: RecordingQueue = field(default_factory=RecordingQueue)
+    model: ScriptedModel = field(default_factory=ScriptedModel)
+    drafter: Drafter | Exception = DRAFTER
+    at: datetime = SLOT + MINUTE
+    deliveries: int = 0
+
+    def deliver(self, body: RunMessage | str | None = None) -> Done | ComesBack:
+        self.deliveries += 1
+        text = body if isinstance(body, str) else (body or message()).model_dump_json()
+        place = Workplace(
+            store=self.store,
+            queue=self.queue,
+            bucket=self.bucket,
+            schedules=FixedSchedules((schedule(),)),
+            model=self.model,
+            fetch=None,  # type: ignore[arg-type]
+            desk_url="https://desk.example",
+            now=lambda: self.at,
+            drafter=self._drafter,
+        )
+        return work(Delivery(text, f"receipt-{self.deliveries}"), place, f"request-{self.deliveries}", 5 * MINUTE)
+
+    def row(self, key: RunKey = KEY) -> Run:
+        row = self.store.run(key)
+        assert row is not None
+        return row
+
+    def _drafter(self, name: str) -> Drafter:
+        if isinstance(self.drafter, Exception):
+            raise self.drafter
+        return self.drafter
+
+
+@pytest.fixture
+def collected(monkeypatch: pytest.MonkeyPatch) -> list[Assignment]:
+    """What the shape was asked; it answers with one item."""
+    return collects(monkeypatch, lambda assignment: MATERIAL)
+
+
+@pytest.fixture
+def bench(store: Store, tmp_path: Path, collected: list[Assignment]) -> Bench:
+    return Bench(store, FolderBucket(tmp_path / "bucket"))
+
+
+def collects(monkeypatch: pytest.MonkeyPatch, answer: Callable[[Assignment], Material]) -> list[Assignment]:
+    asked: list[Assignment] = []
+
+    class Shape:
+        @staticmethod
+        def collect(assignment: Assignment) -> Material:
+            asked.append(assignment)
+            return answer(assignment)
+
+    monkeypatch.setitem(drafting.SHAPES, "digest", Shape)
+    return asked
+
+
+def pending(store: Store) -> int:
+    return store.drafter("daily-digest").pending
+
+
+@pytest.mark.guarantee("G1")
+def test_g1_a_run_delivered_again_makes_no_second_draft_and_no_second_call(bench: Bench) -> None:
+    assert [bench.deliver() for _ in range(3)] == [Done()] * 3
+    assert bench.row().status is Status.PENDING
+    assert bench.model.calls == 1
+    assert pending(bench.store) == 1
+
+
+def test_a_draft_is_stored_with_its_text_its_bill_and_its_channels(bench: Bench) -> None:
+    bench.deliver()
+    row, stored = bench.row(), bench.store.draft(KEY)
+    assert stored is not None
+    assert (row.title, row.model, row.usage, row.cost_nanousd) == ("One invoice", ANSWER.model, ANSWER.usage, 115_000)
+    assert "On Friday." in stored.body
+    assert stored.draft.items == (ITEM,)
+    assert [channel.kind for channel in stored.draft.channels] == ["s3"]
+    assert bench.store.committed_nanousd("daily-digest", "2026-11-27") == 115_000
+
+
+@pytest.mark.guarantee("G2")
+def test_g2_a_full_gate_skips_the_slot_without_a_call_and_opens_with_a_decision(bench: Bench) -> None:
+    slots = [SLOT + timedelta(days=day) for day in range(4)]
+    for slot in slots[:3]:
+        bench.at = slot + MINUTE
+        bench.deliver(message(slot=slot))
+    gated = bench.row(RunKey("daily-digest", slots[2]))
+    assert (gated.status, gated.reason) == (Status.SKIPPED, SkipReason.GATE)
+    assert "2 drafts of daily-digest wait" in str(gated.detail)
+    assert (bench.model.calls, pending(bench.store)) == (2, 2)
+    first = bench.row()
+    decided = bench.store.decide(
+        KEY, Approve(), version=first.version, read_hash=str(first.text_hash), reviewer="ada", now=bench.at
+    )
+    assert isinstance(decided, Settled)
+    bench.at = slots[3] + MINUTE
+    bench.deliver(message(slot=slots[3]))
+    assert bench.row(RunKey("daily-digest", slots[3])).status is Status.PENDING
+    assert pending(bench.store) == 2
+
+
+def test_a_paused_drafter_records_the_slot(bench: Bench) -> None:
+    bench.store.pause("daily-digest", "on holiday", now=SLOT)
+    assert bench.deliver() == Done()
+    assert (bench.row().reason, bench.row().detail) == (SkipReason.PAUSED, "on holiday")
+    assert bench.model.calls == 0
+
+
+@pytest.mark.guarantee("G11")
+def test_g11_a_call_that_might_exceed_the_days_budget_is_not_made(bench: Bench) -> None:
+    bench.drafter = DRAFTER.model_copy(update={"daily_budget_usd": "0.001"})
+    bench.drafter = Drafter.model_validate({**DRAFTER.model_dump(), "daily_budget_usd": "0.001"})
+    bench.deliver()
+    assert bench.row().status is Status.PENDING
+    later = SLOT + 30 * MINUTE
+    bench.at = later + MINUTE
+    bench.deliver(message(slot=later))
+    row = bench.row(RunKey("daily-digest", later))
+    assert (row.status, row.reason) == (Status.SKIPPED, SkipReason.BUDGET)
+    assert bench.model.calls == 1
+
+
+@pytest.mark.guarantee("G4")
+@pytest.mark.parametrize(
+    ("change", "drafted"),
+    [
+        pytest.param({}, False, id="a schedule's run is not worth drafting any more"),
+        pytest.param({"origin": Origin.CATCH_UP}, False, id="nor is one that was caught up"),
+        pytest.param({"origin": Origin.MANUAL, "schedule": None}, False, id="nor one by hand"),
+        pytest.param({"origin": Origin.BACKFILL}, True, id="a backfill ignores the grace"),
+    ],
+)
+def test_g4_a_run_past_its_grace(bench: Bench, change: dict[str, object], drafted: bool) -> None:
+    bench.at = SLOT + 121 * MINUTE
+    assert bench.deliver(message(**change)) == Done()
+    assert bench.row().status is (Status.PENDING if drafted else Status.SKIPPED)
+    assert bench.model.calls == int(drafted)
+
+
+def test_nothing_new_is_empty_and_costs_no_call(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    collects(monkeypatch, lambda assignment: Material(nothing_new="no mail", cursors={"inbox": {"etag": "1"}}))
+    assert bench.deliver() == Done()
+    assert (bench.row().status, bench.row().detail) == (Status.EMPTY, "no mail")
+    assert (bench.model.calls, pending(bench.store)) == (0, 0)
+    assert bench.store.cursors("daily-digest") == {"inbox": {"etag": "1"}}
+
+
+@pytest.mark.guarantee("G6")
+@pytest.mark.parametrize("failure", [RetryLater("overloaded", "529"), NeverSucceeds("refusal", "no")])
+def test_g6_a_cursor_moves_only_with_the_draft_made_from_it(
+    bench: Bench, collected: list[Assignment], failure: Exception
+) -> None:
+    bench.model.script = [failure, ANSWER]
+    bench.deliver()
+    assert bench.store.cursors("daily-digest") == {}
+    later = SLOT + timedelta(hours=1)
+    bench.at = later + MINUTE
+    bench.deliver(message(slot=later))
+    assert bench.store.cursors("daily-digest") == dict(MATERIAL.cursors)
+    assert dict(collected[-1].cursors) == {}
+
+
+@pytest.mark.guarantee("G5")
+@pytest.mark.parametrize(
+    ("said", "reason", "cost"),
+    [
+        (NeverSucceeds("model_request", "400"), "model_request", 0),
+        (replace(ANSWER, stop="refusal"), "refusal", 115_000),
+        (replace(ANSWER, stop="max_tokens"), "truncated", 115_000),
+        (replace(ANSWER, text="Dear reader"), "unreadable_answer", 115_000),
+    ],
+)
+def test_g5_what_fails_for_good_is_buried_and_in_the_table_with_its_cost(
+    bench: Bench, said: Answer | Exception, reason: str, cost: int
+) -> None:
+    bench.model.script = [said]
+    assert bench.deliver() == Done()
+    row = bench.row()
+    assert (row.status, row.reason, row.cost_nanousd) == (Status.FAILED, reason, cost)
+    assert [(letter.run, letter.reason) for letter in bench.queue.buried] == [(str(KEY), reason)]
+    assert pending(bench.store) == 0
+    assert bench.store.committed_nanousd("daily-digest", "2026-11-27") == cost
+
+
+def test_a_letter_that_cannot_be_buried_leaves_the_run_to_be_tried_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row must not say failed before the letter is there: a crash between would lose the letter."""
+    bench.model.script = [NeverSucceeds("refusal", "no")]
+
+    def broken(letter: object) -> None:
+        raise ConnectionError
+
+    monkeypatch.setattr(bench.queue, "bury", broken)
+    with pytest.raises(ConnectionError):
+        bench.deliver()
+    assert bench.row().status is Status.DRAFTING
+
+
+def test_a_spend_limit_pauses_the_drafter_and_says_so(bench: Bench) -> None:
+    bench.model.script = [SpendLimitReached("spend_limit", "the workspace's limit is reached")]
+    bench.deliver()
+    assert bench.row().reason == "spend_limit"
+    assert bench.store.drafter("daily-digest").paused == "the workspace's limit is reached"
+
+
+def test_an_overloaded_model_waits_and_then_drafts(bench: Bench) -> None:
+    bench.model.script = [RetryLater("overloaded", "529", timedelta(minutes=3)), ANSWER]
+    assert bench.deliver() == ComesBack()
+    row = bench.row()
+    assert (row.status, row.reason, row.attempts) == (Status.DRAFTING, "overloaded", 1)
+    assert row.next_attempt == bench.at + 3 * MINUTE
+    assert bench.queue.put_offs == [("receipt-1", 3 * MINUTE)]
+    assert pending(bench.store) == 1
+    bench.at += 3 * MINUTE
+    assert bench.deliver() == Done()
+    assert (bench.row().status, bench.row().attempts, pending(bench.store)) == (Status.PENDING, 2, 1)
+
+
+def test_an_enormous_retry_after_is_not_obeyed(bench: Bench) -> None:
+    bench.model.script = [RetryLater("rate_limited", "429", timedelta(hours=84))]
+    bench.deliver()
+    assert bench.queue.put_offs == [("receipt-1", LONGEST_RETRY_AFTER)]
+
+
+def test_attempts_end_and_the_run_fails(bench: Bench) -> None:
+    bench.model.script = [RetryLater("overloaded", "529")]
+    outcomes = []
+    for _ in range(MOST_ATTEMPTS):
+        outcomes.append(bench.deliver())
+        bench.at += 15 * MINUTE
+    assert outcomes == [ComesBack()] * (MOST_ATTEMPTS - 1) + [Done()]
+    assert (bench.row().status, bench.row().reason) == (Status.FAILED, "attempts_exhausted")
+    assert "overloaded" in str(bench.row().detail)
+    assert len(bench.queue.buried) == 1
+
+
+def test_a_run_that_waited_past_its_grace_fails_instead_of_drafting(bench: Bench) -> None:
+    bench.model.script = [RetryLater("overloaded", "529"), ANSWER]
+    bench.deliver()
+    bench.at = SLOT + 121 * MINUTE
+    assert bench.deliver() == Done()
+    assert (bench.row().status, bench.row().reason) == (Status.FAILED, "grace_over")
+    assert (bench.model.calls, pending(bench.store)) == (1, 0)
+
+
+def test_a_run_that_a_person_sent_again_ignores_the_grace(bench: Bench) -> None:
+    bench.model.script = [NeverSucceeds("refusal", "no"), ANSWER]
+    bench.deliver()
+    resent = bench.store.resend(KEY, now=bench.at)
+    assert isinstance(resent, Settled)
+    bench.at = SLOT + timedelta(days=2)
+    assert bench.deliver(resent.run.message) == Done()
+    assert bench.row().status is Status.PENDING
+
+
+def test_an_unexpected_error_is_retried_and_named(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(assignment: Assignment) -> Material:
+        raise ZeroDivisionError("division by zero")
+
+    collects(monkeypatch, broken)
+    assert bench.deliver() == ComesBack()
+    assert bench.row().detail == "ZeroDivisionError: division by zero"
+
+
+def test_a_run_that_another_invocation_works_on_comes_back_when_its_lease_ends(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second: list[Done | ComesBack] = []
+
+    def meanwhile(assignment: Assignment) -> Material:
+        if not second:
+            second.append(bench.deliver())
+        return MATERIAL
+
+    collects(monkeypatch, meanwhile)
+    assert bench.deliver() == Done()
+    assert second == [ComesBack()]
+    assert bench.queue.put_offs == [("receipt-2", 5 * MINUTE + timedelta(seconds=1))]
+    assert bench.model.calls == 1
+
+
+def test_a_crash_leaves_a_lease_that_the_next_delivery_takes_over(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def crash(assignment: Assignment) -> Material:
+        raise Killed
+
+    collects(monkeypatch, crash)
+    with pytest.raises(Killed):
+        bench.deliver()
+    collects(monkeypatch, lambda assignment: MATERIAL)
+    bench.at += 6 * MINUTE
+    assert bench.deliver() == Done()
+    assert (bench.row().status, bench.row().attempts, pending(bench.store)) == (Status.PENDING, 2, 1)
+    assert bench.row().cost_nanousd == bench.model.worst + ANSWER.cost_nanousd
+
+
+@pytest.mark.guarantee("G5")
+def test_g5_a_drafter_that_does_not_exist_fails_its_run(bench: Bench) -> None:
+    bench.drafter = InvalidDrafter("drafter 'daily-digest' is not known; the drafters are: none")
+    assert bench.deliver() == Done()
+    assert (bench.row().status, bench.row().reason) == (Status.FAILED, "invalid_drafter")
+    assert "is not known" in bench.queue.buried[0].detail
+    assert pending(bench.store) == 0
+
+
+@pytest.mark.parametrize("body", ["not json", "{}", '{"drafter": "daily-digest", "slot": "2026-11-27T06:00:00"}'])
+def test_a_message_that_cannot_be_read_is_buried_as_it_is(bench: Bench, body: str) -> None:
+    assert bench.deliver(body) == Done()
+    assert [(letter.body, letter.run, letter.reason) for letter in bench.queue.buried] == [
+        (body, None, "invalid_message")
+    ]
+
+
+def test_the_window_is_asked_for_only_by_shapes_that_need_it(bench: Bench, collected: list[Assignment]) -> None:
+    bench.deliver()
+    window = collected[0].window()
+    assert (window.start, window.end) == (SLOT - timedelta(days=1), SLOT)
+    assert str(window.zone) == "Europe/London"

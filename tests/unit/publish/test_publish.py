@@ -1,0 +1,121 @@
+"""What is published, and what is not."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from galley_cli.local.bucket import FolderBucket
+
+import publish
+from galley import system
+from galley.drafts import Channel, Draft, text_hash
+from galley.runs import RejectReason, RunKey, Status
+from galley.store import Approve, Bill, Claimed, Limits, Reject, Settled, Store, StoredDraft
+from support.outside import SLOT, Context, Outside, event, message
+
+KEY = RunKey("daily-digest", SLOT)
+DRAFT = Draft("Friday", "Two mails.", (), (), "offline", (Channel("s3", "published/"),))
+PUBLISHED = "published/daily-digest/2026-11-27T06:00:00Z.md"
+
+
+@pytest.fixture
+def bucket(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> FolderBucket:
+    for name in ("STAGE", "TABLE", "BUCKET"):
+        monkeypatch.setenv(f"GALLEY_{name}", "test")
+    bucket = FolderBucket(tmp_path / "bucket")
+    system.install(Outside(store_=store, bucket_=bucket))
+    return bucket
+
+
+def drafted(store: Store, draft: Draft = DRAFT) -> str:
+    """Store a pending draft and return its hash."""
+    claimed = store.claim(message(), Limits(3, None, 0), owner="me", now=SLOT, lease_until=SLOT + timedelta(minutes=5))
+    assert isinstance(claimed, Claimed)
+    stored = store.store(claimed.run, draft, {}, Bill(), now=SLOT)
+    assert isinstance(stored, Settled)
+    return text_hash(draft.title, draft.body)
+
+
+def decided(store: Store, verdict: Approve | Reject, draft: Draft = DRAFT) -> None:
+    read_hash = drafted(store, draft)
+    run = store.run(KEY)
+    assert run is not None
+    outcome = store.decide(KEY, verdict, version=run.version, read_hash=read_hash, reviewer="ada", now=SLOT)
+    assert isinstance(outcome, Settled)
+
+
+def status(store: Store) -> Status:
+    run = store.run(KEY)
+    assert run is not None
+    return run.status
+
+
+def test_an_approved_draft_goes_to_its_channel_and_its_row_says_so(store: Store, bucket: FolderBucket) -> None:
+    decided(store, Approve())
+    assert publish.handler(event("publish-approved"), Context()) == {"batchItemFailures": []}
+    assert bucket.get(PUBLISHED, max_bytes=1000) == b"# Friday\n\nTwo mails.\n"
+    assert status(store) is Status.PUBLISHED
+
+
+def test_what_the_reviewer_wrote_is_what_is_published(store: Store, bucket: FolderBucket) -> None:
+    decided(store, Approve(title="Friday, shorter", body="One mail."))
+    publish.handler(event("publish-approved"), Context())
+    assert bucket.get(PUBLISHED, max_bytes=1000) == b"# Friday, shorter\n\nOne mail.\n"
+
+
+@pytest.mark.guarantee("G8")
+@pytest.mark.parametrize(
+    "prepare",
+    [
+        pytest.param(lambda store: drafted(store), id="pending"),
+        pytest.param(lambda store: decided(store, Reject(RejectReason.TONE)), id="rejected"),
+        pytest.param(lambda store: None, id="without a row"),
+    ],
+)
+def test_g8_what_no_person_approved_is_not_published(
+    store: Store, bucket: FolderBucket, prepare: Callable[[Store], object]
+) -> None:
+    prepare(store)
+    before = store.run(KEY)
+    assert publish.handler(event("publish-approved"), Context()) == {"batchItemFailures": []}
+    assert list(bucket.list("published/")) == []
+    assert store.run(KEY) == before
+
+
+@pytest.mark.guarantee("G8")
+def test_g8_a_text_that_is_not_the_approved_one_is_not_published(
+    store: Store, bucket: FolderBucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decided(store, Approve())
+    altered = StoredDraft(replace(DRAFT, body="Something else."))
+    monkeypatch.setattr(store, "draft", lambda key: altered)
+    publish.handler(event("publish-approved"), Context())
+    assert list(bucket.list("published/")) == []
+    assert status(store) is Status.PUBLISH_UNKNOWN
+
+
+def test_a_repeated_record_publishes_once(store: Store, bucket: FolderBucket) -> None:
+    decided(store, Approve())
+    publish.handler(event("publish-approved"), Context())
+    row = store.run(KEY)
+    publish.handler(event("publish-approved"), Context())
+    assert store.run(KEY) == row
+    assert len(list(bucket.list("published/"))) == 1
+
+
+def test_a_channel_that_is_not_known_comes_again_and_stays_approved(store: Store, bucket: FolderBucket) -> None:
+    decided(store, Approve(), replace(DRAFT, channels=(Channel("pigeon", "roof"),)))
+    records = event("publish-approved")
+    answer = publish.handler(records, Context())
+    assert answer == {"batchItemFailures": [{"itemIdentifier": records["Records"][0]["dynamodb"]["SequenceNumber"]}]}
+    assert status(store) is Status.APPROVED
+
+
+def test_a_row_of_another_kind_is_not_a_run(store: Store, bucket: FolderBucket) -> None:
+    text = json.dumps(event("publish-approved")).replace("RUN#", "TEXT#")
+    decided(store, Approve())
+    assert publish.handler(json.loads(text), Context()) == {"batchItemFailures": []}
+    assert status(store) is Status.APPROVED
