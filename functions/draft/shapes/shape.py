@@ -6,13 +6,31 @@ from datetime import datetime
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
-from sources.fetch import Fetch
-
 from drafter import Drafter
 from galley.bucket import Bucket
 from galley.drafts import Item
+from sources.fetch import Fetched, FetchLimits
 
 Cursor = Mapping[str, object]
+
+
+class Fetch(Protocol):
+    """Reads an address, as ``sources.fetch.fetch`` does; a shape sets the limits, and whom it trusts."""
+
+    def __call__(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        limits: FetchLimits | None = None,
+        trusted: frozenset[tuple[str, int]] = frozenset(),
+    ) -> Fetched:
+        """Return the answer, whatever its status.
+
+        Raises:
+            sources.fetch.FetchError: when there is none.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,68 @@
+"""What the shapes' tests share: a bucket, and assignments that give a shape no more than it may use."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drafter import Drafter
+from shapes.shape import Assignment, Cursor, Fetch, Window
+from sources.fetch import Fetched
+from support.memory_bucket import MemoryBucket
+
+SLOT = datetime(2026, 11, 27, 6, tzinfo=UTC)
+
+Assign = Callable[..., Assignment]
+
+
+@pytest.fixture
+def bucket() -> MemoryBucket:
+    """An empty bucket; what is put into it has arrived some days after the slot of the tests."""
+    empty = MemoryBucket()
+    empty.now = SLOT + timedelta(days=5)
+    return empty
+
+
+@pytest.fixture
+def assign(bucket: MemoryBucket) -> Assign:
+    """Make an assignment of a drafter; what a test does not give must not be asked for."""
+
+    def make(
+        drafter: Drafter,
+        *,
+        slot: datetime = SLOT,
+        window: Window | None = None,
+        cursors: Mapping[str, Cursor] | None = None,
+        fetch: Fetch = _no_fetch,
+        desk_url: str = "http://127.0.0.1:8700",
+    ) -> Assignment:
+        def given() -> Window:
+            assert window is not None, "this shape must not ask for its window"
+            return window
+
+        return Assignment(
+            drafter=drafter,
+            slot=slot,
+            window=given,
+            cursors=cursors or {},
+            bucket=bucket,
+            fetch=fetch,
+            desk_url=desk_url,
+        )
+
+    return make
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """The folder of real data beside the project."""
+    folder = Path(__file__).parents[4] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is not here")
+    return folder
+
+
+def _no_fetch(url: str, **_: Any) -> Fetched:
+    raise AssertionError(f"this shape must not fetch {url}")

@@ -1,0 +1,306 @@
+"""A drafter's file: the four that come with Galley are right, and one that is wrong says where, in one line."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from drafter import DRAFTERS, SOURCES_OF_SHAPE, Drafter, InvalidDrafter, drafter_names, load_drafter, read_drafter
+from galley.drafts import Channel
+
+DIGEST = """\
+title = "Digest"
+shape = "digest"
+instructions = "Be short."
+
+[[sources]]
+kind = "mail"
+id = "inbox"
+prefix = "mail/"
+"""
+
+FEED = """
+[[sources]]
+kind = "feed"
+id = "news"
+url = "https://news.example/feed"
+"""
+
+REPORT = """\
+title = "Report"
+shape = "report"
+instructions = "Be short."
+
+[[sources]]
+kind = "table"
+id = "sales"
+key = "metrics/sales.csv"
+date_column = "date"
+metrics = [{ name = "Orders", column = "orders", aggregate = "sum" }]
+"""
+
+SYNC = """\
+title = "Sync"
+shape = "sync"
+instructions = "Be short."
+
+[[sources]]
+kind = "documents"
+id = "handbook"
+prefix = "documents/"
+"""
+
+MONITOR = """\
+title = "Monitor"
+shape = "monitor"
+instructions = "Be short."
+
+[[sources]]
+kind = "health"
+id = "desk"
+url = "desk:/health"
+"""
+
+
+def write(folder: Path, text: str, name: str = "sample") -> Path:
+    """Write a drafter's file."""
+    path = folder / f"{name}.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_four_that_come_with_galley() -> None:
+    drafters = {name: load_drafter(name) for name in drafter_names()}
+    assert {name: drafter.shape for name, drafter in drafters.items()} == {
+        "daily-digest": "digest",
+        "hourly-monitor": "monitor",
+        "nightly-sync": "sync",
+        "weekly-report": "report",
+    }
+    assert {drafter.shape for drafter in drafters.values()} == set(SOURCES_OF_SHAPE)
+    assert {drafter.timezone for drafter in drafters.values()} == {
+        "Europe/London",
+        "America/New_York",
+        "Australia/Sydney",
+        "UTC",
+    }
+    for name, drafter in drafters.items():
+        assert drafter.daily_budget_nanousd
+        assert drafter.destinations == (Channel("s3", f"published/{name}/"),)
+
+
+def test_what_is_not_said_has_its_default(tmp_path: Path) -> None:
+    drafter = read_drafter(write(tmp_path, DIGEST))
+    assert drafter.name == "sample"
+    assert drafter.pending_limit == 3
+    assert drafter.daily_budget_usd is None
+    assert drafter.daily_budget_nanousd is None
+    assert (drafter.timezone, drafter.period_hours) == ("UTC", 24)
+    assert drafter.destinations == (Channel("s3", "published/"),)
+
+
+@pytest.mark.parametrize("text", [DIGEST + FEED, REPORT, SYNC, MONITOR])
+def test_every_shape_and_source_can_be_written(tmp_path: Path, text: str) -> None:
+    assert isinstance(read_drafter(write(tmp_path, text)), Drafter)
+
+
+def test_a_budget_is_exact(tmp_path: Path) -> None:
+    drafter = read_drafter(write(tmp_path, f"daily_budget_usd = 0.1\n{DIGEST}"))
+    assert drafter.daily_budget_usd == Decimal("0.1")
+    assert drafter.daily_budget_nanousd == 100_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(
+            DIGEST + 'colour = "green"\n',
+            "field 'sources.0.mail.colour' is not known; remove it or correct its name",
+            id="unknown key of a source",
+        ),
+        pytest.param(
+            f"pending_limits = 3\n{DIGEST}",
+            "field 'pending_limits' is not known; remove it or correct its name",
+            id="unknown key",
+        ),
+        pytest.param(DIGEST.replace('title = "Digest"\n', ""), "field 'title' is missing; add it", id="missing field"),
+        pytest.param(
+            DIGEST.replace('prefix = "mail/"\n', ""),
+            "field 'sources.0.mail.prefix' is missing; add it",
+            id="missing field of a source",
+        ),
+        pytest.param(DIGEST.partition("[[")[0], "field 'sources' is missing; add it", id="no sources"),
+        pytest.param(
+            f"sources = []\n{DIGEST.partition('[[')[0]}", "field 'sources' is []: tuple should have", id="empty sources"
+        ),
+        pytest.param(
+            f'pending_limit = "3"\n{DIGEST}', "field 'pending_limit' is '3': input should be", id="text for a number"
+        ),
+        pytest.param(
+            f"pending_limit = 2.5\n{DIGEST}", "field 'pending_limit' is 2.5: input should be", id="part of a draft"
+        ),
+        pytest.param(
+            f"pending_limit = true\n{DIGEST}", "field 'pending_limit' is True: input should be", id="yes for a number"
+        ),
+        pytest.param(
+            f"pending_limit = 0\n{DIGEST}", "field 'pending_limit' is 0: input should be greater", id="no draft at all"
+        ),
+        pytest.param(
+            f"daily_budget_usd = -1\n{DIGEST}", "field 'daily_budget_usd' is -1: input should be", id="negative budget"
+        ),
+        pytest.param(
+            f"daily_budget_usd = inf\n{DIGEST}",
+            "field 'daily_budget_usd' is inf: input should be",
+            id="infinite budget",
+        ),
+        pytest.param(f"max_input_tokens = 200_000\n{DIGEST}", "field 'max_input_tokens' is 200000: ", id="dear input"),
+        pytest.param(
+            f'timezone = "Europe/Londn"\n{DIGEST}',
+            "field 'timezone' is 'Europe/Londn': does not exist; use an IANA name like Europe/London",
+            id="unknown zone",
+        ),
+        pytest.param(
+            f'timezone = "../etc/passwd"\n{DIGEST}', "field 'timezone' is '../etc/passwd': does not exist", id="no zone"
+        ),
+        pytest.param(f"period_hours = 0\n{DIGEST}", "field 'period_hours' is 0: input should be", id="no period"),
+        pytest.param(
+            DIGEST.replace('"digest"', '"summary"'),
+            "field 'shape' is 'summary': input should be 'digest', ",
+            id="unknown shape",
+        ),
+        pytest.param(DIGEST.replace('"mail"', '"imap"'), "'imap'", id="unknown kind of source"),
+        pytest.param(
+            DIGEST.replace('shape = "digest"', 'shape = "report"'),
+            "source 'inbox' is of kind 'mail', but a report reads only table",
+            id="a source of the wrong kind",
+        ),
+        pytest.param(
+            DIGEST + FEED.replace('"news"', '"inbox"'),
+            "source ids ['inbox', 'inbox'] repeat; give each",
+            id="ids repeat",
+        ),
+        pytest.param(
+            DIGEST.replace('"inbox"', '"In Box"'), "field 'sources.0.mail.id' is 'In Box': ", id="id of another form"
+        ),
+        pytest.param(
+            DIGEST.replace('"mail/"', '"/mail/"'),
+            "field 'sources.0.mail.prefix' is '/mail/': must be the beginning of a key, without a leading /",
+            id="a path for a prefix",
+        ),
+        pytest.param(
+            DIGEST.replace('"mail/"', '"a/../b/"'),
+            "field 'sources.0.mail.prefix' is 'a/../b/': must be",
+            id="a way out",
+        ),
+        pytest.param(
+            DIGEST + FEED.replace("https:", "file:"),
+            "field 'sources.1.feed.url' is 'file://news.example/feed': must be an http or https address",
+            id="a file for a feed",
+        ),
+        pytest.param(
+            DIGEST + FEED.replace("https://", "https://me:secret@"),
+            "must be an http or https address without a user name",
+            id="a password in an address",
+        ),
+        pytest.param(
+            DIGEST + FEED.replace("https://news.example/feed", "desk:/health"),
+            "field 'sources.1.feed.url' is 'desk:/health': must be an http or https address",
+            id="the desk is no feed",
+        ),
+        pytest.param(
+            REPORT.replace('"sum"', '"median"'),
+            "field 'sources.0.table.metrics.0.aggregate' is 'median': input should be 'sum', 'mean', 'count'",
+            id="unknown aggregate",
+        ),
+        pytest.param(
+            REPORT.replace(" }]", ' }, { name = "Orders", column = "visits", aggregate = "sum" }]'),
+            "names ['Orders', 'Orders'] repeat; give each metric its own name",
+            id="metrics' names repeat",
+        ),
+        pytest.param(
+            SYNC.replace('"documents/"', '"index/"'),
+            "field 'sources.0.documents.prefix' is 'index/': takes in index/",
+            id="the index itself",
+        ),
+        pytest.param(SYNC.replace('"documents/"', '"i"'), "is 'i': takes in index/", id="the index among others"),
+        pytest.param(
+            MONITOR.replace("desk:/health", "desk:health"),
+            "or desk:/health for the review desk",
+            id="no path at the desk",
+        ),
+        pytest.param(
+            MONITOR + "expect_status = 42\n",
+            "field 'sources.0.health.expect_status' is 42: input should be",
+            id="no status",
+        ),
+        pytest.param(
+            MONITOR + "timeout_seconds = 61\n",
+            "field 'sources.0.health.timeout_seconds' is 61: input should be",
+            id="too long",
+        ),
+        pytest.param(
+            DIGEST + '\n[[channels]]\nkind = "s3"\nprefix = "mail/"\n',
+            "field 'channels.0.prefix' is 'mail/': must begin with published/",
+            id="publishing into the sources",
+        ),
+        pytest.param(
+            f'name = "other"\n{DIGEST}', "field 'name' is not known; a drafter is named by its file", id="a name"
+        ),
+        pytest.param("title = Digest\n", "is not a TOML file in UTF-8", id="no TOML"),
+    ],
+)
+def test_a_wrong_file_says_which_field_and_value_in_one_line(tmp_path: Path, text: str, said: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(InvalidDrafter) as failure:
+        read_drafter(path)
+    message = str(failure.value)
+    assert message.startswith(f"{path}: ")
+    assert said in message
+    assert "\n" not in message
+
+
+def test_every_wrong_field_is_named_at_once(tmp_path: Path) -> None:
+    path = write(tmp_path, f'colour = "red"\ntimezone = "Mars/Base"\n{DIGEST}'.replace('title = "Digest"\n', ""))
+    with pytest.raises(InvalidDrafter) as failure:
+        read_drafter(path)
+    assert {"'colour'", "'timezone'", "'title'"} <= set(str(failure.value).split())
+
+
+def test_bytes_that_are_no_text_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "sample.toml"
+    path.write_bytes(b'title = "Caf\xe9"\n')
+    with pytest.raises(InvalidDrafter, match="is not a TOML file in UTF-8"):
+        read_drafter(path)
+
+
+@pytest.mark.parametrize("name", ["Sample", "a_b", "1st", "x" * 64])
+def test_a_file_whose_name_is_no_drafters_name_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidDrafter, match=rf"field 'name' is '{name}"):
+        read_drafter(write(tmp_path, DIGEST, name))
+
+
+@pytest.mark.parametrize("name", ["nobody", "../daily-digest", "", "daily-digest/", "DAILY-DIGEST"])
+def test_a_drafter_that_is_not_there_is_told_with_those_that_are(name: str) -> None:
+    with pytest.raises(InvalidDrafter) as failure:
+        load_drafter(name)
+    assert str(failure.value) == (
+        f"drafter {name!r} is not known; the drafters are: daily-digest, hourly-monitor, nightly-sync, weekly-report"
+    )
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InvalidDrafter, match="there is no such file"):
+        read_drafter(tmp_path / "none.toml")
+
+
+def test_a_wrong_file_does_not_hide_the_others(tmp_path: Path) -> None:
+    write(tmp_path, DIGEST, "good")
+    write(tmp_path, "nonsense", "bad")
+    assert drafter_names(tmp_path) == ("bad", "good")
+    assert load_drafter("good", tmp_path).title == "Digest"
+    with pytest.raises(InvalidDrafter, match=r"bad\.toml"):
+        load_drafter("bad", tmp_path)
+
+
+def test_the_folder_holds_nothing_but_drafters() -> None:
+    assert {path.suffix for path in DRAFTERS.iterdir()} == {".toml"}
