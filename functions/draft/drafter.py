@@ -174,7 +174,7 @@ class Drafter(_Strict):
     sources: Annotated[tuple[Source, ...], Field(min_length=1, max_length=50)]
     model: Words = DEFAULT_MODEL
     max_input_tokens: Count = Field(default=20_000, le=100_000)
-    max_output_tokens: Count = Field(default=2_000, le=16_000)
+    max_output_tokens: Count = Field(default=4_000, le=16_000)
     pending_limit: Count = Field(default=3, le=1_000)
     daily_budget_usd: Decimal | None = Field(default=None, gt=0, max_digits=12, decimal_places=6)
     timezone: str = "UTC"
