@@ -17,7 +17,7 @@ from galley.drafts import Draft, text_hash
 from galley.runs import Origin, RejectReason, Run, RunMessage, SkipReason, Status
 from galley.store import Approve, Bill, Claimed, Limits, Reject, Settled
 from galley.store.dynamodb import DynamoStore
-from support.aws import REGION, Requests, deployed
+from support.aws import REGION, deployed, watched
 from template.expansion import ROOT, Template
 from template.faults import allow, arn
 from template.words import FUNCTIONS, rights_in, role_of
@@ -143,12 +143,11 @@ def used() -> Iterator[dict[str, Used]]:
         store = DynamoStore(client, names.table)
         _stored(store, 6)
         _decided(store, _stored(store, 7), Approve())
-        requests = Requests(client)
         found: dict[str, Used] = {}
         for name in FUNCTIONS:
-            requests.forget()
             noting = _Noting(store)
-            USES[name](cast("DynamoStore", noting))
+            with watched(client) as requests:
+                USES[name](cast("DynamoStore", noting))
             made = zip(requests.made, requests.parameters, strict=True)
             rights = frozenset(right for operation, sent in made for right in _rights(operation, sent))
             found[name] = Used(frozenset(noting.asked), rights)
