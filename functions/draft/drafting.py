@@ -41,9 +41,10 @@ from windows import window_of
 from writing import Brief, compose, read_answer
 
 SHAPES: dict[str, Shape] = {"digest": digest, "report": report, "sync": sync, "monitor": monitor}
-SHOWN_CHARACTERS = 4_000
-"""How much of each item is kept beside the draft for the reviewer; a table row holds 400 KB."""
-SHOWN_IN_ALL = 250_000
+SHOWN_BYTES = 8_000
+"""How much of each item's text is kept beside the draft for the reviewer, in UTF-8."""
+SHOWN_BYTES_IN_ALL = 200_000
+"""How much of all items' texts is kept: a table row holds 400 KB, the draft and a reviewer's edit with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,8 +358,13 @@ def _fail_unknown(
 
 def _shown(items: tuple[Item, ...]) -> tuple[Item, ...]:
     """Return the items as they are kept beside the draft, each cut to its share of what a row can hold."""
-    share = min(SHOWN_CHARACTERS, SHOWN_IN_ALL // max(1, len(items)))
-    return tuple(item if len(item.text) <= share else replace(item, text=f"{item.text[:share]} […]") for item in items)
+    share = min(SHOWN_BYTES, SHOWN_BYTES_IN_ALL // max(1, len(items)))
+    return tuple(replace(item, text=_cut(item.text, share)) for item in items)
+
+
+def _cut(text: str, at_most: int) -> str:
+    encoded = text.encode()
+    return text if len(encoded) <= at_most else f"{encoded[:at_most].decode(errors='ignore')} […]"
 
 
 def _minutes(span: timedelta) -> str:

@@ -143,6 +143,16 @@ def test_a_draft_is_stored_with_its_text_its_bill_and_its_channels(bench: Bench)
     assert bench.store.committed_nanousd("daily-digest", "2026-11-27") == 115_000
 
 
+def test_what_is_kept_of_the_items_fits_a_row_in_every_script(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    items = tuple(Item(id=f"m{number}", title="長い", text="長" * 20_000, source="inbox") for number in range(100))
+    collects(monkeypatch, lambda assignment: Material(items=items))
+    assert bench.deliver() == Done()
+    stored = bench.store.draft(KEY)
+    assert stored is not None
+    assert sum(len(item.text.encode()) for item in stored.draft.items) < 210_000
+    assert all(item.text.endswith("長 […]") for item in stored.draft.items)
+
+
 @pytest.mark.guarantee("G2")
 def test_g2_a_full_gate_skips_the_slot_without_a_call_and_opens_with_a_decision(bench: Bench) -> None:
     slots = [SLOT + timedelta(days=day) for day in range(4)]

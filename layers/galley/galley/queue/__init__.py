@@ -10,6 +10,12 @@ from typing import Protocol
 
 from galley.runs import RunMessage
 
+MAX_RECEIVES = 5
+"""How often a message is received before the queue buries it: the redrive policy of template.yaml."""
+
+RECEIVES_EXHAUSTED = "receives_exhausted"
+"""The reason of a letter that the queue itself buried."""
+
 
 class QueueUnavailable(Exception):
     """Some messages could not be sent, even after retries. ``unsent`` names their runs; the others were sent."""
@@ -24,8 +30,8 @@ class DeadLetter:
     """A message that will not be tried again by itself, and why.
 
     ``body`` is the message as it was, readable or not. ``run`` is its key where it has one. ``first`` and ``last`` are
-    the instants of its first and last attempt. A letter that the queue itself buried, after too many receives, has
-    the reason ``receives_exhausted``: the code never lived long enough to say more.
+    the instants of its first and last attempt. A letter that the queue itself buried, after ``MAX_RECEIVES``, has the
+    reason ``receives_exhausted``: the code never lived long enough to say more. Both instants are then its burial.
     """
 
     body: str
@@ -64,11 +70,17 @@ class RunQueue(Protocol):
         ...
 
     def bury(self, letter: DeadLetter) -> None:
-        """Put a message among the dead, with its reason beside it. The caller then lets the original be deleted."""
+        """Put a message among the dead, with its reason beside it. The caller then lets the original be deleted.
+
+        The detail is kept up to 1000 characters.
+
+        Raises:
+            QueueUnavailable: when it could not be sent; the original must then stay.
+        """
         ...
 
     def dead_runs(self, *, limit: int = 100) -> tuple[DeadLetter, ...]:
-        """List dead run messages without taking them away."""
+        """List dead run messages, oldest first, without taking them away. Somebody else's listing may hide some."""
         ...
 
     def dead_ticks(self, *, limit: int = 100) -> tuple[DeadTick, ...]:

@@ -20,6 +20,13 @@ class StoreBusy(Exception):
     """Other writers held the rows for longer than the operation waits. Nothing happened; try again later."""
 
 
+class RowsDisagree(Exception):
+    """Rows contradict each other: a count would fall below zero, a draft has no text. Nothing was changed.
+
+    No operation leaves rows like that; somebody wrote to the table by hand. Its text is one line that names them.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What bounds a drafter: undecided drafts, and money for each UTC day. Money is in nano-dollars.
@@ -179,7 +186,10 @@ class Page:
 
 
 class Store(Protocol):
-    """The run protocol. ``now`` and every other instant are aware; ``owner`` is unique for each invocation."""
+    """The run protocol. ``now`` and every other instant are aware; ``owner`` is unique for each invocation.
+
+    Where one run is asked for, a row that cannot be read raises ``galley.store.rows.UnreadableRow``; listings name it.
+    """
 
     def claim(
         self, message: RunMessage, limits: Limits, *, owner: str, now: datetime, lease_until: datetime
@@ -189,7 +199,8 @@ class Store(Protocol):
         Without a row, or with a queued one: it becomes drafting, attempts rise by one, the drafter's pending count
         rises by one if it is below the limit, the drafter is not paused and the day's committed spend plus the worst
         cost is within the budget. A drafting run whose lease is dead is taken over: its place is already counted, its
-        attempts rise, and what its last owner had reserved is booked as paid, since nobody knows better.
+        attempts rise, and what its last owner had reserved is booked as paid, since nobody knows better; the pause and
+        the budget bind it like any other claim.
         When several things stand in the way, the run's own state is told first, then the pause, the gate, the budget.
         """
         ...
@@ -200,6 +211,9 @@ class Store(Protocol):
         """Drafting -> pending, while ``run.owner`` holds the lease's row: text, source cursors, bill and week with it.
 
         ``run`` is what ``claim`` returned. ``cursors`` holds each source's new value; sources not named keep theirs.
+
+        Raises:
+            NeverSucceeds: ``draft_too_large``, when the store cannot hold a text of that size.
         """
         ...
 
@@ -216,7 +230,11 @@ class Store(Protocol):
     ) -> Settled | LeaseLost:
         """Drafting -> empty or failed: the place is given back, the bill settled.
 
-        Cursors may move only with empty: what a failed run had collected is collected again.
+        Cursors may move only with empty: what a failed run had collected is collected again. Who ends somebody else's
+        dead lease bills what that one had reserved (``run.reserved_nanousd``), as a take-over does.
+
+        Raises:
+            ValueError: for another status, or for cursors that would move with a failure.
         """
         ...
 
@@ -246,18 +264,29 @@ class Store(Protocol):
         """Pending -> approved or rejected, once, for the version and the text hash that the reviewer read.
 
         The place at the gate is given back. With an edit the run's ``text_hash`` is the edit's, and the edit is kept
-        beside the original.
+        beside the original; an edit that changes nothing is none.
+
+        Raises:
+            ValueError: when an edit has a title without a body, or a body without a title.
+            NeverSucceeds: ``draft_too_large``, when the store cannot hold the edit beside the original.
         """
         ...
 
     def resend(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:
-        """Failed -> queued, with the resend number raised by one; the caller sends ``run.message``."""
+        """Failed -> queued, with the resend number raised by one and the attempts counted anew.
+
+        The caller sends ``run.message``.
+        """
         ...
 
     def settle_publication(
         self, run: Run, status: Status, detail: str, *, now: datetime
     ) -> Settled | Conflict | NoSuchRun:
-        """Approved -> published or publish_unknown, at the version and text hash that were sent."""
+        """Approved -> published or publish_unknown, at the version and text hash that were sent.
+
+        Raises:
+            ValueError: when the run cannot come to that status from the one it was read in.
+        """
         ...
 
     def pause(self, drafter: str, reason: str, *, now: datetime) -> None:
@@ -296,11 +325,18 @@ class Store(Protocol):
         """List the runs in one of the watched states, longest there first.
 
         It lists, it never decides: it may be behind the rows by a moment.
+
+        Raises:
+            ValueError: when ``after`` is not what a page of this listing gave as its ``next``.
         """
         ...
 
     def history(self, drafter: str, *, limit: int = 100, after: str | None = None) -> Page:
-        """List a drafter's runs, newest slot first."""
+        """List a drafter's runs, newest slot first.
+
+        Raises:
+            ValueError: when ``after`` is not what a page of this listing gave as its ``next``.
+        """
         ...
 
 

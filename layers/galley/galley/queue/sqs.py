@@ -1,0 +1,315 @@
+"""The queues in Amazon SQS: `runs.fifo`, its dead letters `dead-runs.fifo`, and the standard queue `dead-ticks`."""
+
+import hashlib
+import json
+import random
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from galley.instants import format_instant, parse_instant
+from galley.queue import MAX_RECEIVES, RECEIVES_EXHAUSTED, DeadLetter, DeadTick, QueueUnavailable
+from galley.runs import InvalidMessage, RunMessage, read_message
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sqs.type_defs import (
+        MessageAttributeValueTypeDef,
+        MessageTypeDef,
+        SendMessageBatchRequestEntryTypeDef,
+    )
+
+BATCH = 10
+MOST_BATCH_BYTES = 256 * 1024
+"""A batch counts as one message (https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/
+API_SendMessageBatch.html); a queue made before 2025 takes no more than this."""
+
+TRIES = 4
+FIRST_WAIT_SECONDS = 0.1
+LONGEST_PUT_OFF = timedelta(hours=12) - timedelta(minutes=15)
+"""SQS counts its 12 hours from the receipt, and a function may have run for 15 minutes since."""
+
+PEEK_SECONDS = 30
+"""How long a listing hides what it lists, if it cannot show it again itself."""
+
+MOST_DETAIL = 1_000
+_NOT_IN_SQS = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class SqsRunQueue:
+    """The run messages and the dead of a stack, by the addresses of their queues. Opening it does no I/O.
+
+    A queue without an address cannot be used: the operation that needs it raises a ValueError that names it.
+    ``poll_seconds`` is how long a listing waits before it is empty: without waiting, SQS asks only some of its servers.
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-short-and-long-polling.html
+    """
+
+    def __init__(
+        self,
+        client: "SQSClient",
+        runs_url: str,
+        dead_runs_url: str = "",
+        dead_ticks_url: str = "",
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        jitter: Callable[[], float] = random.random,
+        poll_seconds: int = 1,
+    ) -> None:
+        self._client = client
+        self._runs_url = runs_url
+        self._dead_runs_url = dead_runs_url
+        self._dead_ticks_url = dead_ticks_url
+        self._sleep = sleep
+        self._jitter = jitter
+        self._poll_seconds = poll_seconds
+
+    def send(self, messages: Sequence[RunMessage]) -> None:
+        """Send the messages, one request for each ten. Those that fail are retried a few times.
+
+        A message whose answer was lost may be sent again: within five minutes SQS drops what has the same
+        deduplication id, and after that the claim does.
+        """
+        batches = list(_batches(messages))
+        for number, batch in enumerate(batches):
+            unsent, detail = self._send_batch(batch)
+            if unsent:
+                unsent += [message for later in batches[number + 1 :] for message in later]
+                raise QueueUnavailable([str(message.key) for message in unsent], detail)
+
+    def put_off(self, receipt: str, delay: timedelta) -> None:
+        """Let a message that is being handled come back after the delay."""
+        seconds = int(min(max(delay, timedelta()), LONGEST_PUT_OFF).total_seconds())
+        self._client.change_message_visibility(
+            QueueUrl=_named(self._runs_url, "runs"), ReceiptHandle=receipt, VisibilityTimeout=seconds
+        )
+
+    def bury(self, letter: DeadLetter) -> None:
+        """Put a message among the dead, with its reason as attributes.
+
+        Each letter is a message group of its own: of one group SQS shows no more than ten while they are listed.
+        """
+        identity = hashlib.sha256(f"{letter.reason}\n{format_instant(letter.last)}\n{letter.body}".encode()).hexdigest()
+        try:
+            self._client.send_message(
+                QueueUrl=_named(self._dead_runs_url, "dead runs"),
+                MessageBody=letter.body,
+                MessageGroupId=identity,
+                MessageDeduplicationId=identity,
+                MessageAttributes=_letter_attributes(letter),
+            )
+        except (ClientError, BotoCoreError) as error:
+            raise QueueUnavailable([letter.run or "an unreadable message"], f"dead letter: {error}") from error
+
+    def dead_runs(self, *, limit: int = 100) -> tuple[DeadLetter, ...]:
+        """List dead run messages, oldest first, without taking them away.
+
+        Of the letters of one drafter that SQS itself buried, no more than ten are shown: they share a message group.
+        """
+        found = self._peek(_named(self._dead_runs_url, "dead runs"), limit)
+        return tuple(sorted(map(_letter, found), key=lambda letter: letter.last))
+
+    def dead_ticks(self, *, limit: int = 100) -> tuple[DeadTick, ...]:
+        """List dead ticks, oldest first, without taking them away: Scheduler's own, and those that dispatch failed."""
+        found = self._peek(_named(self._dead_ticks_url, "dead ticks"), limit)
+        return tuple(sorted(map(_dead_tick, found), key=lambda tick: tick.at))
+
+    def _send_batch(self, batch: Sequence[RunMessage]) -> tuple[list[RunMessage], str]:
+        """Send up to ten messages and return those that could not be sent, and why."""
+        unsent, detail = list(batch), ""
+        for attempt in range(TRIES):
+            if attempt:
+                self._sleep(FIRST_WAIT_SECONDS * 2**attempt * (1 + self._jitter()) / 2)
+            try:
+                answer = self._client.send_message_batch(
+                    QueueUrl=_named(self._runs_url, "runs"),
+                    Entries=[_entry(number, message) for number, message in enumerate(unsent)],
+                )
+            except (ClientError, BotoCoreError) as error:
+                return unsent, str(error)
+            failed = answer.get("Failed", [])
+            if not failed:
+                return [], ""
+            unsent = [unsent[int(one["Id"])] for one in failed]
+            detail = "; ".join(sorted({f"{one['Code']} {one.get('Message', '')}".strip() for one in failed}))
+            if any(one["SenderFault"] for one in failed):
+                break
+        return unsent, detail
+
+    def _peek(self, url: str, limit: int) -> list["MessageTypeDef"]:
+        """Receive what is there and show it again at once. What a failure keeps hidden comes back by itself."""
+        found: dict[str, MessageTypeDef] = {}
+        try:
+            while len(found) < limit:
+                answer = self._client.receive_message(
+                    QueueUrl=url,
+                    MaxNumberOfMessages=min(BATCH, limit - len(found)),
+                    VisibilityTimeout=PEEK_SECONDS,
+                    WaitTimeSeconds=self._poll_seconds,
+                    MessageSystemAttributeNames=["SentTimestamp"],
+                    MessageAttributeNames=["All"],
+                )
+                new = {message["MessageId"]: message for message in answer.get("Messages", [])}
+                if new.keys() <= found.keys():
+                    break
+                found |= new
+        finally:
+            messages = list(found.values())
+            for start in range(0, len(messages), BATCH):
+                self._client.change_message_visibility_batch(
+                    QueueUrl=url,
+                    Entries=[
+                        {"Id": str(number), "ReceiptHandle": message["ReceiptHandle"], "VisibilityTimeout": 0}
+                        for number, message in enumerate(messages[start : start + BATCH])
+                    ],
+                )
+        return messages
+
+
+def _named(url: str, what: str) -> str:
+    if not url:
+        raise ValueError(f"the queue of {what} was not named when the queues were opened")
+    return url
+
+
+def _batches(messages: Sequence[RunMessage]) -> Iterator[list[RunMessage]]:
+    """Yield the messages in tens, and in fewer where ten would be too large together."""
+    batch: list[RunMessage] = []
+    size = 0
+    for message in messages:
+        added = len(message.model_dump_json().encode())
+        if batch and (len(batch) == BATCH or size + added > MOST_BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(message)
+        size += added
+    if batch:
+        yield batch
+
+
+def _entry(number: int, message: RunMessage) -> "SendMessageBatchRequestEntryTypeDef":
+    return {
+        "Id": str(number),
+        "MessageBody": message.model_dump_json(),
+        "MessageGroupId": message.drafter,
+        "MessageDeduplicationId": message.deduplication_id,
+    }
+
+
+def _letter_attributes(letter: DeadLetter) -> dict[str, "MessageAttributeValueTypeDef"]:
+    """Return what stands beside a letter. SQS takes no empty text and no control characters.
+
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+    """
+    texts = {
+        "run": letter.run or "",
+        "reason": letter.reason,
+        "detail": letter.detail[:MOST_DETAIL],
+        "error_type": letter.error_type,
+        "first": format_instant(letter.first),
+        "last": format_instant(letter.last),
+    }
+    attributes: dict[str, MessageAttributeValueTypeDef] = {
+        name: {"DataType": "String", "StringValue": _NOT_IN_SQS.sub("\ufffd", text)}
+        for name, text in texts.items()
+        if text
+    }
+    attributes["attempts"] = {"DataType": "Number", "StringValue": str(letter.attempts)}
+    return attributes
+
+
+def _letter(message: "MessageTypeDef") -> DeadLetter:
+    """Return the letter in a dead message. One without our attributes was buried by SQS itself.
+
+    In a FIFO queue such a message's time is that of its burial, and its receives count this listing too.
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/setting-up-dead-letter-queue-retention.html
+    """
+    said = {name: value.get("StringValue", "") for name, value in message.get("MessageAttributes", {}).items()}
+    sent = _sent(message)
+    if "reason" not in said:
+        return DeadLetter(
+            body=message["Body"],
+            run=_run_in(message["Body"]),
+            reason=RECEIVES_EXHAUSTED,
+            detail=f"was received {MAX_RECEIVES} times and never finished",
+            error_type="",
+            attempts=MAX_RECEIVES,
+            first=sent,
+            last=sent,
+        )
+    return DeadLetter(
+        body=message["Body"],
+        run=said.get("run"),
+        reason=said["reason"],
+        detail=said.get("detail", ""),
+        error_type=said.get("error_type", ""),
+        attempts=int(said["attempts"]) if said.get("attempts", "").isdecimal() else 0,
+        first=_instant(said.get("first"), sent),
+        last=_instant(said.get("last"), sent),
+    )
+
+
+def _run_in(body: str) -> str | None:
+    try:
+        return str(read_message(body).key)
+    except InvalidMessage:
+        return None
+
+
+def _dead_tick(message: "MessageTypeDef") -> DeadTick:
+    """Return the tick in a dead message of either sender.
+
+    EventBridge Scheduler sends the input as it was, with its reason as attributes; Lambda wraps the event in a record.
+    https://docs.aws.amazon.com/scheduler/latest/UserGuide/configuring-schedule-dlq.html
+    https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
+    """
+    record = _invocation_record(message["Body"])
+    if record is not None:
+        return _failed_invocation(record, _sent(message))
+    said = {name: value.get("StringValue", "") for name, value in message.get("MessageAttributes", {}).items()}
+    detail = said.get("ERROR_MESSAGE", "")
+    if "RETRY_ATTEMPTS" in said:
+        detail = f"{detail} ({said['RETRY_ATTEMPTS']} retries)".strip()
+    return DeadTick(
+        body=message["Body"],
+        reason=said.get("ERROR_CODE", "unknown"),
+        detail=detail,
+        at=_instant(said.get("SCHEDULED_TIME"), _sent(message)),
+    )
+
+
+def _invocation_record(body: str) -> dict[str, Any] | None:
+    try:
+        record = json.loads(body)
+    except ValueError:
+        return None
+    is_record = (
+        isinstance(record, dict) and isinstance(record.get("requestContext"), dict) and "requestPayload" in record
+    )
+    return record if is_record else None
+
+
+def _failed_invocation(record: dict[str, Any], sent: datetime) -> DeadTick:
+    context, answer = record["requestContext"], record.get("responsePayload")
+    error = answer if isinstance(answer, dict) else {}
+    said = ": ".join(str(error[name]) for name in ("errorType", "errorMessage") if error.get(name))
+    return DeadTick(
+        body=json.dumps(record["requestPayload"]),
+        reason=str(context.get("condition", "unknown")),
+        detail=f"{said or 'no answer'} ({context.get('approximateInvokeCount', '?')} attempts)",
+        at=_instant(record.get("timestamp"), sent),
+    )
+
+
+def _sent(message: "MessageTypeDef") -> datetime:
+    return datetime.fromtimestamp(int(message["Attributes"]["SentTimestamp"]) / 1000, UTC)
+
+
+def _instant(text: object, otherwise: datetime) -> datetime:
+    try:
+        return parse_instant(str(text))
+    except ValueError:
+        return otherwise

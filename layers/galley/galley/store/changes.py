@@ -1,0 +1,295 @@
+"""What each operation of the store makes of a run: pure functions, so that no two stores can differ in it.
+
+Each takes the run as it was seen and returns either the outcome that it stands in the way of, or a ``Change``: the next
+row and everything that must change with it. A store applies a change only if the row still is what was seen.
+
+Instants are kept to the second. The end of a lease is rounded up, so that none ends before its owner does.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from galley.drafts import Draft, text_hash
+from galley.instants import in_utc
+from galley.runs import HOLDS_A_PLACE, TRANSITIONS, WATCHED, Decision, Run, RunMessage, SkipReason, Status, iso_week
+from galley.store import (
+    AlreadyThere,
+    Approve,
+    Bill,
+    Busy,
+    Conflict,
+    Duplicate,
+    Limits,
+    Reject,
+    week_counters,
+)
+
+MOST_DETAIL = 1_000
+"""How many characters of a detail a row keeps: a row must be small, and an error's text can be anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A run's next row, and what changes with it. ``before`` is the run as it was seen; None where no row was.
+
+    ``committed`` is what the spend of ``after.spend_day`` rises by (or falls, below zero), in nano-dollars.
+    ``counters`` are what the week of the slot rises by.
+    """
+
+    before: Run | None
+    after: Run
+    committed: int = 0
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        here = None if self.before is None else self.before.status
+        there = self.after.status
+        if here is not there and there not in TRANSITIONS[here]:
+            raise ValueError(f"run {self.after.key} cannot go from {here} to {there}")
+
+    @property
+    def places(self) -> int:
+        """What the drafter's pending count rises by: 1, 0 or -1."""
+        held = self.before is not None and self.before.status in HOLDS_A_PLACE
+        return int(self.after.status in HOLDS_A_PLACE) - int(held)
+
+    @property
+    def week(self) -> str:
+        """The ISO week whose counters rise."""
+        return iso_week(self.after.slot)
+
+
+def claim(
+    seen: Run | None, message: RunMessage, limits: Limits, *, owner: str, now: datetime, lease_until: datetime
+) -> Change | Duplicate | Busy:
+    """Take the run for its next attempt, as far as its own row allows.
+
+    What the last owner of a dead lease had reserved counts as paid: nobody knows better.
+    """
+    if seen is not None and seen.status is not Status.QUEUED and not seen.lease_is_dead(now):
+        return Busy(seen) if seen.status is Status.DRAFTING else Duplicate(seen)
+    run = _new_run(message, Status.DRAFTING, now) if seen is None else seen
+    after = replace(
+        run,
+        status=Status.DRAFTING,
+        version=_next_version(seen),
+        changed=_second(now),
+        attempts=run.attempts + 1,
+        owner=owner,
+        lease_until=_second(lease_until + timedelta(microseconds=999_999)),
+        next_attempt=None,
+        spend_day=utc_day(now),
+        reserved_nanousd=limits.worst_cost_nanousd,
+        cost_nanousd=run.cost_nanousd + run.reserved_nanousd,
+    )
+    return Change(seen, after, limits.worst_cost_nanousd, _counted(cost_nanousd=run.reserved_nanousd))
+
+
+def store(run: Run, draft: Draft, bill: Bill, *, now: datetime) -> Change:
+    """Put the draft before the reviewers."""
+    after = replace(
+        _settled(run, bill, now),
+        status=Status.PENDING,
+        reason=None,
+        detail=None,
+        title=draft.title,
+        text_hash=text_hash(draft.title, draft.body),
+        drafted=_second(now),
+    )
+    return _settling(run, after, bill)
+
+
+def release(run: Run, status: Status, reason: str, detail: str, bill: Bill, *, now: datetime) -> Change:
+    """End the run without a draft.
+
+    Raises:
+        ValueError: when the status is neither empty nor failed.
+    """
+    if status not in {Status.EMPTY, Status.FAILED}:
+        raise ValueError(f"run {run.key} is released as empty or failed, not as {status}")
+    return _settling(run, replace(_settled(run, bill, now), status=status, reason=reason, detail=_short(detail)), bill)
+
+
+def postpone(run: Run, reason: str, detail: str, bill: Bill, *, now: datetime, next_attempt: datetime) -> Change:
+    """Give the lease up until the next attempt."""
+    waiting = replace(
+        _settled(run, bill, now), reason=reason, detail=_short(detail), next_attempt=_second(next_attempt)
+    )
+    return _settling(run, waiting, bill)
+
+
+def skip(
+    seen: Run | None, message: RunMessage, reason: SkipReason, detail: str, *, now: datetime
+) -> Change | AlreadyThere:
+    """Deliberately not draft the slot, where no row is or a queued one."""
+    if seen is not None and seen.status is not Status.QUEUED:
+        return AlreadyThere(seen)
+    run = _new_run(message, Status.SKIPPED, now) if seen is None else seen
+    after = replace(
+        run,
+        status=Status.SKIPPED,
+        version=_next_version(seen),
+        changed=_second(now),
+        reason=str(reason),
+        detail=_short(detail),
+    )
+    return Change(seen, after, counters=_counted(*week_counters(Status.SKIPPED, str(reason))))
+
+
+def decide(
+    seen: Run, verdict: Approve | Reject, *, version: int, read_hash: str, reviewer: str, now: datetime
+) -> Change | Conflict:
+    """Decide on exactly the version and the text that the reviewer read.
+
+    An edit that changes nothing is no edit.
+
+    Raises:
+        ValueError: when an edit gives a title without a body, or a body without a title.
+    """
+    if (seen.status, seen.version, seen.text_hash) != (Status.PENDING, version, read_hash):
+        return Conflict(seen)
+    decided = replace(seen, version=_next_version(seen), changed=_second(now))
+    minutes = int((in_utc(now) - in_utc(seen.drafted or seen.changed)).total_seconds() // 60)
+    match verdict:
+        case Reject(reason, words):
+            decision = Decision(reviewer, _second(now), read_hash, reason=reason, words=words)
+            after = replace(decided, status=Status.REJECTED, reason=str(reason), decision=decision)
+            names = week_counters(Status.REJECTED, str(reason))
+            return Change(seen, after, counters=_counted(*names, minutes_to_decision=minutes))
+        case Approve():
+            edit = edit_of(verdict, read_hash)
+            decision = Decision(reviewer, _second(now), read_hash, edited=edit is not None)
+            after = replace(decided, status=Status.APPROVED, decision=decision)
+            names = [*week_counters(Status.APPROVED, None)]
+            if edit is not None:
+                title, body = edit
+                after = replace(after, title=title, text_hash=text_hash(title, body))
+                names.append("edited")
+            return Change(seen, after, counters=_counted(*names, minutes_to_decision=minutes))
+
+
+def edit_of(verdict: Approve | Reject, read_hash: str) -> tuple[str, str] | None:
+    """Return the title and the body that the reviewer put in the place of those that were read; None without an edit.
+
+    Raises:
+        ValueError: when one of them is given without the other.
+    """
+    match verdict:
+        case Reject() | Approve(None, None):
+            return None
+        case Approve(str(title), str(body)):
+            return None if text_hash(title, body) == read_hash else (title, body)
+        case _:
+            raise ValueError("an edit has a title and a body; give both, or neither")
+
+
+def resend(seen: Run, *, now: datetime) -> Change | Conflict:
+    """Queue a failed run again. Its attempts are counted anew; what it has cost stays."""
+    if seen.status is not Status.FAILED:
+        return Conflict(seen)
+    after = replace(
+        seen,
+        status=Status.QUEUED,
+        version=_next_version(seen),
+        changed=_second(now),
+        resend=seen.resend + 1,
+        attempts=0,
+        reason=None,
+        detail=None,
+    )
+    return Change(seen, after)
+
+
+def settle_publication(run: Run, status: Status, detail: str, *, now: datetime) -> Change:
+    """Record what is known of the publication.
+
+    Raises:
+        ValueError: when the status is not one that an approved run can come to.
+    """
+    after = replace(
+        run,
+        status=status,
+        version=_next_version(run),
+        changed=_second(now),
+        detail=_short(detail),
+        published=_second(now) if status is Status.PUBLISHED else run.published,
+    )
+    return Change(run, after)
+
+
+def queue_at(run: Run) -> datetime | None:
+    """Return since when a watched run waits, for the order of the listing; None where nobody watches.
+
+    A drafting run stands at the end of its lease, so that the dead leases come first.
+    """
+    if run.status not in WATCHED:
+        return None
+    return run.lease_until or run.next_attempt or run.changed
+
+
+def utc_day(now: datetime) -> str:
+    """Return the UTC date whose budget a moment belongs to, like ``2026-03-29``."""
+    return in_utc(now).date().isoformat()
+
+
+def _new_run(message: RunMessage, status: Status, now: datetime) -> Run:
+    return Run(
+        drafter=message.drafter,
+        slot=message.slot,
+        status=status,
+        version=1,
+        origin=message.origin,
+        contract=message.contract,
+        created=_second(now),
+        changed=_second(now),
+        schedule=message.schedule,
+        trace=message.trace,
+        resend=message.resend,
+    )
+
+
+def _settled(run: Run, bill: Bill, now: datetime) -> Run:
+    """Return the run with its lease given up and its reservation replaced by the bill."""
+    return replace(
+        run,
+        version=_next_version(run),
+        changed=_second(now),
+        owner=None,
+        lease_until=None,
+        next_attempt=None,
+        reserved_nanousd=0,
+        cost_nanousd=run.cost_nanousd + bill.cost_nanousd,
+        usage=run.usage + bill.usage,
+        model=bill.model or run.model,
+    )
+
+
+def _settling(run: Run, after: Run, bill: Bill) -> Change:
+    if run.status is not Status.DRAFTING:
+        raise ValueError(f"run {run.key} is {run.status}; only a claimed run can be settled")
+    usage = bill.usage
+    tokens = usage.input_tokens + usage.output_tokens + usage.cache_write_tokens + usage.cache_read_tokens
+    names = () if after.status is Status.DRAFTING else week_counters(after.status, after.reason)
+    counters = _counted(*names, tokens=tokens, cost_nanousd=bill.cost_nanousd)
+    return Change(run, after, bill.cost_nanousd - run.reserved_nanousd, counters)
+
+
+def _counted(*names: str, **amounts: int) -> Mapping[str, int]:
+    """Return one for each name, and the amounts that are not zero."""
+    counted = Counter(names)
+    counted.update({name: amount for name, amount in amounts.items() if amount})
+    return counted
+
+
+def _next_version(seen: Run | None) -> int:
+    return 1 if seen is None else seen.version + 1
+
+
+def _second(moment: datetime) -> datetime:
+    return in_utc(moment).replace(microsecond=0)
+
+
+def _short(detail: str) -> str:
+    return detail if len(detail) <= MOST_DETAIL else f"{detail[: MOST_DETAIL - 1]}…"

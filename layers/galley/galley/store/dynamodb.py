@@ -1,0 +1,708 @@
+"""The store in Amazon DynamoDB: one table, and one transaction for each change of a run.
+
+| pk                  | sk             | what                                                                    |
+| ------------------- | -------------- | ----------------------------------------------------------------------- |
+| `RUN#<drafter>`     | `<slot>`       | the run; `queue` and `queue_at` while it is watched                     |
+| `TEXT#<drafter>`    | `<slot>`       | the draft, and the reviewer's edit beside it                            |
+| `DRAFTER#<drafter>` | `STATE`        | `pending`, and `paused` with its reason                                 |
+| `DRAFTER#<drafter>` | `WEEK#<week>`  | the counters of an ISO week                                             |
+| `DRAFTER#<drafter>` | `SOURCE#<id>`  | the source's cursor, as JSON text                                       |
+| `DRAFTER#<drafter>` | `SPEND#<day>`  | `committed`: nano-dollars spent and reserved on a UTC day; `expires`     |
+
+The spend of a day has a row of its own: conditions cannot add, so one number must hold both what is spent and what is
+reserved, and a row that begins with its day needs nobody to reset it at midnight.
+
+A change is first tried on the row as it most probably is. If that is wrong, the cancelled transaction brings the row
+as it is, and the change is worked out again from that: no read comes before a write on the usual path.
+"""
+
+import base64
+import hashlib
+import json
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, cast
+
+from botocore.exceptions import ClientError
+
+from galley.drafts import Draft
+from galley.instants import format_instant, in_utc
+from galley.retry import NeverSucceeds
+from galley.runs import Run, RunKey, RunMessage, SkipReason, Status
+from galley.store import (
+    AlreadyThere,
+    Approve,
+    Bill,
+    Busy,
+    Claimed,
+    ClaimOutcome,
+    Conflict,
+    DrafterState,
+    Duplicate,
+    Gated,
+    LeaseLost,
+    Limits,
+    NoSuchRun,
+    OverBudget,
+    Page,
+    Paused,
+    Reject,
+    RowsDisagree,
+    Settled,
+    StoreBusy,
+    StoredDraft,
+    changes,
+)
+from galley.store.changes import Change
+from galley.store.rows import Row, UnreadableRow, draft_row, read_draft, read_run, run_row
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef
+
+INDEX = "queue"
+"""The sparse index of the watched runs: hash `queue` (the status), range `queue_at`."""
+
+MOST_ITEM_BYTES = 400 * 1024
+"""https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
+
+SPEND_KEPT = timedelta(days=60)
+TRIES = 8
+FIRST_WAIT_SECONDS = 0.025
+ROUNDS = 5
+"""How often a change is worked out again because the row turned out to be another one."""
+
+Attribute = dict[str, Any]
+"""A value in DynamoDB's own notation, like ``{"S": "text"}``."""
+
+
+class _Part(Enum):
+    """What a write of a transaction stands for, so that a failed condition can be told by its place."""
+
+    RUN = auto()
+    GATE = auto()
+    COUNT = auto()
+    BUDGET = auto()
+    TEXT = auto()
+    OTHER = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    part: _Part
+    item: "TransactWriteItemTypeDef"
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """The first part of a transaction whose condition did not hold, with its row as it is; None where none is."""
+
+    part: _Part
+    row: Row | None
+
+    @property
+    def run(self) -> Run | None:
+        return None if self.row is None else read_run(self.row)
+
+
+class DynamoStore:
+    """The run protocol over one table. Opening it does no I/O; conflicts are waited out for about three seconds.
+
+    Every change goes through one transaction with a token made of its own content and instant, so that a repeated
+    request, whose first answer was lost, changes nothing twice.
+    https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
+    """
+
+    def __init__(
+        self,
+        client: "DynamoDBClient",
+        table: str,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._client = client
+        self._table = table
+        self._sleep = sleep
+        self._jitter = jitter
+
+    def claim(
+        self, message: RunMessage, limits: Limits, *, owner: str, now: datetime, lease_until: datetime
+    ) -> ClaimOutcome:
+        """Take the run, a place at the gate and the worst cost of the call, together or not at all."""
+        seen: Run | None = None
+        for _ in range(ROUNDS):
+            change = changes.claim(seen, message, limits, owner=owner, now=now, lease_until=lease_until)
+            if isinstance(change, Duplicate | Busy):
+                return change
+            writes = [self._run(change), self._gate(change, limits), *self._reservation(change, limits)]
+            failed = self._commit([*writes, *self._week(change)], now)
+            if failed is None:
+                return Claimed(change.after)
+            match failed.part:
+                case _Part.RUN:
+                    seen = failed.run
+                case _Part.GATE:
+                    state = _state(message.drafter, failed.row)
+                    return Gated(state.pending) if state.paused is None else Paused(state.paused)
+                case _Part.BUDGET:
+                    return OverBudget(_whole(failed.row, "committed"))
+                case part:
+                    raise AssertionError(f"a claim has no condition on {part}")
+        raise StoreBusy(f"run {message.key} kept changing under its claim")
+
+    def store(
+        self, run: Run, draft: Draft, cursors: Mapping[str, Mapping[str, object]], bill: Bill, *, now: datetime
+    ) -> Settled | LeaseLost:
+        """Drafting -> pending, with the text, the source cursors, the bill and the week."""
+        text = {**_text_key(run.key), **draft_row(draft)}
+        if (size := _item_bytes(text)) > MOST_ITEM_BYTES:
+            raise _too_large(f"draft of {run.key} takes {size} bytes of the {MOST_ITEM_BYTES} that a row can hold")
+        change = changes.store(run, draft, bill, now=now)
+        return self._settle(change, [self._put(text), *self._cursors(run.drafter, cursors)], now)
+
+    def release(
+        self,
+        run: Run,
+        status: Status,
+        reason: str,
+        detail: str,
+        bill: Bill,
+        *,
+        now: datetime,
+        cursors: Mapping[str, Mapping[str, object]] | None = None,
+    ) -> Settled | LeaseLost:
+        """Drafting -> empty or failed: the place is given back, the bill settled."""
+        change = changes.release(run, status, reason, detail, bill, now=now)
+        if cursors and status is not Status.EMPTY:
+            raise ValueError(f"run {run.key} is released as {status}; cursors move only with empty")
+        return self._settle(change, self._cursors(run.drafter, cursors or {}), now)
+
+    def postpone(
+        self, run: Run, reason: str, detail: str, bill: Bill, *, now: datetime, next_attempt: datetime
+    ) -> Settled | LeaseLost:
+        """Keep the run drafting, with its lease given up until the next attempt."""
+        return self._settle(changes.postpone(run, reason, detail, bill, now=now, next_attempt=next_attempt), [], now)
+
+    def skip(self, message: RunMessage, reason: SkipReason, detail: str, *, now: datetime) -> Settled | AlreadyThere:
+        """Record that the slot is deliberately not drafted."""
+        seen: Run | None = None
+        for _ in range(ROUNDS):
+            change = changes.skip(seen, message, reason, detail, now=now)
+            if isinstance(change, AlreadyThere):
+                return change
+            failed = self._commit([self._run(change), *self._week(change)], now)
+            if failed is None:
+                return Settled(change.after)
+            seen = failed.run
+        raise StoreBusy(f"run {message.key} kept changing while it was skipped")
+
+    def decide(
+        self,
+        key: RunKey,
+        verdict: Approve | Reject,
+        *,
+        version: int,
+        read_hash: str,
+        reviewer: str,
+        now: datetime,
+    ) -> Settled | Conflict | NoSuchRun:
+        """Pending -> approved or rejected, once, for the version and the text hash that the reviewer read.
+
+        The row is read first: a transaction does not return what it wrote, and the time that the decision took is
+        counted from when the draft was made.
+        """
+        edit = changes.edit_of(verdict, read_hash)
+        if edit is not None and (size := sum(len(text.encode()) for text in edit)) > MOST_ITEM_BYTES:
+            raise _too_large(f"edit of {key} takes {size} bytes of the {MOST_ITEM_BYTES} that a row can hold")
+        texts = [] if edit is None else [self._edit(key, *edit)]
+
+        def decided(seen: Run) -> Change | Conflict:
+            return changes.decide(seen, verdict, version=version, read_hash=read_hash, reviewer=reviewer, now=now)
+
+        return self._change(key, decided, texts, now)
+
+    def resend(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:
+        """Failed -> queued, with the resend number raised by one and the attempts counted anew."""
+        return self._change(key, lambda seen: changes.resend(seen, now=now), [], now)
+
+    def settle_publication(
+        self, run: Run, status: Status, detail: str, *, now: datetime
+    ) -> Settled | Conflict | NoSuchRun:
+        """Approved -> published or publish_unknown, at the version and text hash that were sent."""
+        change = changes.settle_publication(run, status, detail, now=now)
+        failed = self._commit([self._run(change)], now)
+        if failed is None:
+            return Settled(change.after)
+        return NoSuchRun() if failed.run is None else Conflict(failed.run)
+
+    def pause(self, drafter: str, reason: str, *, now: datetime) -> None:
+        """Let the drafter claim nothing until it is resumed."""
+        paused = _update(set_to={"paused": reason, "paused_at": format_instant(now)})
+        self._commit([_Write(_Part.OTHER, {"Update": self._on(_state_key(drafter), paused)})], now)
+
+    def resume(self, drafter: str, *, now: datetime) -> None:
+        """Let the drafter claim again."""
+        resumed = _update(remove=("paused", "paused_at"))
+        self._commit([_Write(_Part.OTHER, {"Update": self._on(_state_key(drafter), resumed)})], now)
+
+    def run(self, key: RunKey) -> Run | None:
+        """Return the row as it is now."""
+        row = self._get(_run_key(key))
+        return None if row is None else read_run(row)
+
+    def draft(self, key: RunKey) -> StoredDraft | None:
+        """Return the run's text, with the reviewer's edit where there is one."""
+        row = self._get(_text_key(key))
+        return None if row is None else read_draft(row)
+
+    def cursors(self, drafter: str) -> Mapping[str, Mapping[str, object]]:
+        """Return each source's cursor, as stored with the last draft made from it."""
+        query = _query(self._table, "pk = :pk AND begins_with(sk, :source)", pk=_drafter_pk(drafter), source=_SOURCE)
+        pages = self._client.get_paginator("query").paginate(**query, ConsistentRead=True)
+        rows = (_plain_row(item) for page in pages for item in page["Items"])
+        return {row["sk"].removeprefix(_SOURCE): json.loads(row["cursor"]) for row in rows}
+
+    def drafter(self, drafter: str) -> DrafterState:
+        """Return the drafter's gate as it is now."""
+        return _state(drafter, self._get(_state_key(drafter)))
+
+    def committed_nanousd(self, drafter: str, day: str) -> int:
+        """Return what the drafter has spent and reserved on a UTC day."""
+        return _whole(self._get(_spend_key(drafter, day)), "committed")
+
+    def week(self, drafter: str, week: str) -> Mapping[str, int]:
+        """Return the drafter's counters of an ISO week, by name."""
+        row = self._get(_week_key(drafter, week)) or {}
+        return {name: value for name, value in row.items() if name not in {"pk", "sk"}}
+
+    def watched(self, status: Status, *, limit: int = 100, after: str | None = None) -> Page:
+        """List the runs in one of the watched states, longest there first."""
+        query = _query(self._table, "queue = :queue", queue=str(status))
+        return self._page({**query, "IndexName": INDEX}, {"queue": str(status)}, ("pk", "sk", "queue_at"), limit, after)
+
+    def history(self, drafter: str, *, limit: int = 100, after: str | None = None) -> Page:
+        """List a drafter's runs, newest slot first."""
+        pk = f"RUN#{drafter}"
+        query = _query(self._table, "pk = :pk", pk=pk)
+        newest_first = {**query, "ScanIndexForward": False, "ConsistentRead": True}
+        return self._page(newest_first, {"pk": pk}, ("sk",), limit, after)
+
+    def _settle(self, change: Change, others: Sequence[_Write], now: datetime) -> Settled | LeaseLost:
+        """Apply what the owner of a lease makes of its run."""
+        writes = [self._run(change), *self._place_back(change), *others, *self._bill(change), *self._week(change)]
+        match self._commit(writes, now):
+            case None:
+                return Settled(change.after)
+            case _Failed(_Part.RUN) as failed:
+                return LeaseLost(failed.run)
+            case failed:
+                raise _disagreement(change, failed)
+
+    def _change(
+        self, key: RunKey, change_of: Callable[[Run], Change | Conflict], others: Sequence[_Write], now: datetime
+    ) -> Settled | Conflict | NoSuchRun:
+        """Apply what somebody without a lease makes of the row as it is."""
+        seen = self.run(key)
+        for _ in range(ROUNDS):
+            if seen is None:
+                return NoSuchRun()
+            change = change_of(seen)
+            if isinstance(change, Conflict):
+                return change
+            writes = [self._run(change), *self._place_back(change), *others, *self._week(change)]
+            match self._commit(writes, now):
+                case None:
+                    return Settled(change.after)
+                case _Failed(_Part.RUN) as failed:
+                    seen = failed.run
+                case failed:
+                    raise _disagreement(change, failed)
+        raise StoreBusy(f"run {key} kept changing")
+
+    def _run(self, change: Change) -> _Write:
+        """Write the run's row, if it still is the one that was seen."""
+        key = _run_key(change.after.key)
+        row = {**key, **_queued_row(change.after)}
+        if change.before is None:
+            put = {"Item": _attributes(row), "ConditionExpression": "attribute_not_exists(pk)"}
+            return _Write(_Part.RUN, {"Put": self._told(put)})
+        was = {**key, **_queued_row(change.before)}
+        update = _update(
+            set_to={name: value for name, value in row.items() if was.get(name) != value},
+            remove=sorted(was.keys() - row.keys()),
+            same_as={name: was.get(name) for name in ("version", "status", "owner", "text_hash")},
+        )
+        return _Write(_Part.RUN, {"Update": self._on(key, update)})
+
+    def _gate(self, change: Change, limits: Limits) -> _Write:
+        """Take a place, if the drafter is not paused and one is free. A run that holds a place only asks for the pause.
+
+        A limit of zero lets nobody in, not even where no row counts yet.
+        """
+        key = _state_key(change.after.drafter)
+        not_paused = "attribute_not_exists(paused)"
+        if not change.places:
+            check = {"Key": _attributes(key), "ConditionExpression": not_paused}
+            return _Write(_Part.GATE, {"ConditionCheck": self._told(check)})
+        first_place = "attribute_not_exists(pending)"
+        free_place = f"({first_place} OR pending < :limit)" if limits.pending > 0 else "pending < :limit"
+        update = {
+            "UpdateExpression": "ADD pending :one",
+            "ConditionExpression": f"{not_paused} AND {free_place}",
+            "ExpressionAttributeValues": _attributes({":one": 1, ":limit": limits.pending}),
+        }
+        return _Write(_Part.GATE, {"Update": self._on(key, update)})
+
+    def _place_back(self, change: Change) -> Iterable[_Write]:
+        """Give the place back, if one is counted: a count below zero means that rows were lost or made by hand."""
+        if change.places:
+            update = {
+                "UpdateExpression": "ADD pending :places",
+                "ConditionExpression": "pending >= :held",
+                "ExpressionAttributeValues": _attributes({":places": change.places, ":held": -change.places}),
+            }
+            yield _Write(_Part.COUNT, {"Update": self._on(_state_key(change.after.drafter), update)})
+
+    def _reservation(self, change: Change, limits: Limits) -> Iterable[_Write]:
+        """Reserve the worst cost of the call, if it fits into what is left of the day's budget.
+
+        A worst cost above the whole budget never fits, not even where no row counts yet.
+        """
+        if limits.daily_budget_nanousd is None:
+            yield from self._bill(change)
+            return
+        room = limits.daily_budget_nanousd - change.committed
+        first_call = "attribute_not_exists(committed)"
+        fits = f"{first_call} OR committed <= :room" if room >= 0 else "committed <= :room"
+        update = self._spend(change)
+        update["ConditionExpression"] = fits
+        update["ExpressionAttributeValues"] |= _attributes({":room": room})
+        yield _Write(_Part.BUDGET, {"Update": self._on(self._spend_key(change), update)})
+
+    def _bill(self, change: Change) -> Iterable[_Write]:
+        """Correct what the day has committed."""
+        if change.committed:
+            yield _Write(_Part.OTHER, {"Update": self._on(self._spend_key(change), self._spend(change))})
+
+    @staticmethod
+    def _spend(change: Change) -> dict[str, Any]:
+        day = datetime.fromisoformat(change.after.spend_day or "").replace(tzinfo=UTC)
+        expires = int((day + SPEND_KEPT).timestamp())
+        return {
+            "UpdateExpression": "SET expires = :expires ADD committed :committed",
+            "ExpressionAttributeValues": _attributes({":expires": expires, ":committed": change.committed}),
+        }
+
+    @staticmethod
+    def _spend_key(change: Change) -> Row:
+        return _spend_key(change.after.drafter, change.after.spend_day or "")
+
+    def _week(self, change: Change) -> Iterable[_Write]:
+        """Raise the counters of the slot's week."""
+        if change.counters:
+            key = _week_key(change.after.drafter, change.week)
+            yield _Write(_Part.OTHER, {"Update": self._on(key, _update(add=change.counters))})
+
+    def _cursors(self, drafter: str, cursors: Mapping[str, Mapping[str, object]]) -> list[_Write]:
+        rows = ({**_source_key(drafter, source), "cursor": json.dumps(cursor)} for source, cursor in cursors.items())
+        return [self._put(row) for row in rows]
+
+    def _edit(self, key: RunKey, title: str, body: str) -> _Write:
+        """Put the reviewer's edit beside the draft, which must be there."""
+        update = _update(set_to={"edited_title": title, "edited_body": body})
+        update["ConditionExpression"] = "attribute_exists(pk)"
+        return _Write(_Part.TEXT, {"Update": self._on(_text_key(key), update)})
+
+    def _put(self, row: Row) -> _Write:
+        return _Write(_Part.OTHER, {"Put": {"TableName": self._table, "Item": _attributes(row)}})
+
+    def _on(self, key: Row, update: Mapping[str, Any]) -> Any:
+        return self._told({"Key": _attributes(key), **update})
+
+    def _told(self, action: Mapping[str, Any]) -> Any:
+        """Return an action on the table that tells the row as it is when its condition fails."""
+        return {"TableName": self._table, "ReturnValuesOnConditionCheckFailure": "ALL_OLD", **action}
+
+    def _commit(self, writes: Sequence[_Write], now: datetime) -> _Failed | None:
+        """Write all or nothing, and return the first part whose condition failed.
+
+        Raises:
+            StoreBusy: when other writers held the rows through all tries.
+        """
+        items = [write.item for write in writes]
+        content = json.dumps([items, in_utc(now).isoformat()], sort_keys=True)
+        token = hashlib.sha256(content.encode()).hexdigest()[:36]
+        in_the_way = ""
+        for attempt in range(TRIES):
+            if attempt:
+                self._sleep(FIRST_WAIT_SECONDS * 2**attempt * self._jitter())
+            try:
+                self._client.transact_write_items(TransactItems=items, ClientRequestToken=token)
+                return None
+            except ClientError as error:
+                failed = _first_failure(writes, error)
+                if isinstance(failed, _Failed):
+                    return failed
+                in_the_way = failed
+        raise StoreBusy(f"table {self._table}: {in_the_way} at each of {TRIES} tries")
+
+    def _get(self, key: Row) -> Row | None:
+        found = self._client.get_item(TableName=self._table, Key=_attributes(key), ConsistentRead=True)
+        return _plain_row(found["Item"]) if "Item" in found else None
+
+    def _page(self, query: dict[str, Any], partition: Row, rest: Sequence[str], limit: int, after: str | None) -> Page:
+        """Return one page of a query. One row more than asked for is read, to know whether the page is the last."""
+        found: list[Mapping[str, Any]] = []
+        begin: dict[str, Any] = (
+            {} if after is None else {"ExclusiveStartKey": _attributes(_place(after, partition, rest))}
+        )
+        while len(found) <= limit:
+            answer = self._client.query(**query, **begin, Limit=limit + 1 - len(found))
+            found += answer["Items"]
+            if "LastEvaluatedKey" not in answer:
+                break
+            begin = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+        page, more = found[:limit], found[limit:]
+        runs, unreadable = [], []
+        for item in page:
+            try:
+                runs.append(read_run(_plain_row(item)))
+            except UnreadableRow as error:
+                unreadable.append(f"row {item['pk']['S']} {item['sk']['S']}: {error}")
+        return Page(tuple(runs), tuple(unreadable), _after(page[-1], rest) if more else None)
+
+
+_SOURCE = "SOURCE#"
+_BUSY = {
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "ThrottlingException",
+    "TransactionConflictException",
+    "TransactionInProgressException",
+}
+_BUSY_REASONS = {"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"}
+
+
+def _busy_code(error: ClientError) -> str:
+    """Return why a request was turned away, if it is worth trying again; raise otherwise."""
+    code = error.response["Error"]["Code"]
+    if code == "ValidationException" and "size" in error.response["Error"]["Message"]:
+        raise _too_large(str(error)) from error
+    if code not in _BUSY:
+        raise error
+    return code
+
+
+def _first_failure(writes: Sequence[_Write], error: ClientError) -> _Failed | str:
+    """Return the first failed condition of a transaction, or what was in the way if that came before.
+
+    The reasons are in the order of the writes, and an innocent write's code is the word None.
+    https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
+    """
+    if error.response["Error"]["Code"] != "TransactionCanceledException":
+        return _busy_code(error)
+    reasons = cast("list[dict[str, Any]]", error.response.get("CancellationReasons", []))
+    for write, reason in zip(writes, reasons, strict=False):
+        code = reason["Code"]
+        if code == "ConditionalCheckFailed":
+            return _Failed(write.part, _plain_row(reason["Item"]) if "Item" in reason else None)
+        if code in _BUSY_REASONS:
+            return str(code)
+        if code == "ValidationError" and "size" in reason.get("Message", ""):
+            raise _too_large(f"a row would be larger than DynamoDB holds: {reason['Message']}") from error
+        if code != "None":
+            raise error
+    raise error
+
+
+def _too_large(detail: str) -> NeverSucceeds:
+    return NeverSucceeds("draft_too_large", detail)
+
+
+def _disagreement(change: Change, failed: _Failed) -> RowsDisagree:
+    run = change.after.key
+    match failed.part:
+        case _Part.COUNT:
+            count = _whole(failed.row, "pending")
+            return RowsDisagree(f"run {run} holds a place, but {run.drafter} has {count} undecided drafts in its count")
+        case _Part.TEXT:
+            return RowsDisagree(f"run {run} is {change.before and change.before.status}, but its draft is missing")
+        case part:
+            raise AssertionError(f"no condition is set on {part}")
+
+
+def _queued_row(run: Run) -> Row:
+    """Return the run's row with its place in the index, where it has one."""
+    since = changes.queue_at(run)
+    return run_row(run) | ({} if since is None else {"queue": str(run.status), "queue_at": format_instant(since)})
+
+
+def _run_key(key: RunKey) -> Row:
+    return {"pk": f"RUN#{key.drafter}", "sk": format_instant(key.slot)}
+
+
+def _text_key(key: RunKey) -> Row:
+    return {"pk": f"TEXT#{key.drafter}", "sk": format_instant(key.slot)}
+
+
+def _drafter_pk(drafter: str) -> str:
+    return f"DRAFTER#{drafter}"
+
+
+def _state_key(drafter: str) -> Row:
+    return {"pk": _drafter_pk(drafter), "sk": "STATE"}
+
+
+def _week_key(drafter: str, week: str) -> Row:
+    return {"pk": _drafter_pk(drafter), "sk": f"WEEK#{week}"}
+
+
+def _spend_key(drafter: str, day: str) -> Row:
+    return {"pk": _drafter_pk(drafter), "sk": f"SPEND#{day}"}
+
+
+def _source_key(drafter: str, source: str) -> Row:
+    return {"pk": _drafter_pk(drafter), "sk": f"{_SOURCE}{source}"}
+
+
+def _state(drafter: str, row: Row | None) -> DrafterState:
+    return DrafterState(drafter, pending=_whole(row, "pending"), paused=None if row is None else row.get("paused"))
+
+
+def _whole(row: Row | None, name: str) -> int:
+    """Return a number of a row; zero where there is none yet."""
+    return 0 if row is None else int(row.get(name, 0))
+
+
+def _update(
+    *,
+    set_to: Row | None = None,
+    remove: Sequence[str] = (),
+    add: Mapping[str, int] | None = None,
+    same_as: Row | None = None,
+) -> dict[str, Any]:
+    """Return an update, with names and values as placeholders, since many of our words are reserved in DynamoDB.
+
+    ``same_as``: what the row must still hold for the update to happen; None stands for an attribute that is not there.
+    """
+    names: dict[str, str] = {}
+    values: Row = {}
+
+    def name_of(attribute: str) -> str:
+        return names.setdefault(attribute, f"#n{len(names)}")
+
+    def value_of(value: object) -> str:
+        placeholder = f":v{len(values)}"
+        values[placeholder] = value
+        return placeholder
+
+    clauses = {
+        "SET": [f"{name_of(name)} = {value_of(value)}" for name, value in (set_to or {}).items()],
+        "REMOVE": [name_of(name) for name in remove],
+        "ADD": [f"{name_of(name)} {value_of(value)}" for name, value in (add or {}).items()],
+    }
+    conditions = [
+        f"attribute_not_exists({name_of(name)})" if value is None else f"{name_of(name)} = {value_of(value)}"
+        for name, value in (same_as or {}).items()
+    ]
+    update: dict[str, Any] = {
+        "UpdateExpression": " ".join(f"{verb} {', '.join(parts)}" for verb, parts in clauses.items() if parts),
+        "ExpressionAttributeNames": {placeholder: attribute for attribute, placeholder in names.items()},
+    }
+    if values:
+        update["ExpressionAttributeValues"] = _attributes(values)
+    if conditions:
+        update["ConditionExpression"] = " AND ".join(conditions)
+    return update
+
+
+def _query(table: str, condition: str, **values: str) -> dict[str, Any]:
+    return {
+        "TableName": table,
+        "KeyConditionExpression": condition,
+        "ExpressionAttributeValues": _attributes({f":{name}": value for name, value in values.items()}),
+    }
+
+
+def _after(item: Mapping[str, Any], rest: Sequence[str]) -> str:
+    """Return the token that continues a listing after a row. Its partition is not in it: the listing knows that."""
+    return base64.urlsafe_b64encode(json.dumps([item[name]["S"] for name in rest]).encode()).decode()
+
+
+def _place(after: str, partition: Row, rest: Sequence[str]) -> Row:
+    """Return the key at which a listing continues.
+
+    Raises:
+        ValueError: when the token is not one of this listing.
+    """
+    try:
+        values = json.loads(base64.urlsafe_b64decode(after.encode()))
+        named = dict(zip(rest, values, strict=True))
+        if all(isinstance(value, str) and value for value in named.values()):
+            return {**partition, **named}
+    except (ValueError, TypeError):
+        pass
+    raise ValueError(f"{after!r} is no place in this listing; start it again without one")
+
+
+def _attributes(row: Mapping[str, object]) -> dict[str, Attribute]:
+    return {name: _attribute(value) for name, value in row.items()}
+
+
+def _attribute(value: object) -> Attribute:
+    match value:
+        case str():
+            return {"S": value}
+        case bool():
+            return {"BOOL": value}
+        case int():
+            return {"N": str(value)}
+        case dict():
+            return {"M": _attributes(value)}
+        case list():
+            return {"L": [_attribute(one) for one in value]}
+        case _:
+            raise TypeError(f"a row holds no {type(value).__name__}")
+
+
+def _plain_row(item: Mapping[str, Any]) -> Row:
+    return {name: _plain(value) for name, value in item.items()}
+
+
+def _plain(attribute: Attribute) -> object:
+    match attribute:
+        case {"S": value} | {"BOOL": value}:
+            return value
+        case {"N": str(value)}:
+            return int(value) if value.removeprefix("-").isdecimal() else value
+        case {"M": value}:
+            return _plain_row(value)
+        case {"L": value}:
+            return [_plain(one) for one in value]
+        case _:
+            raise UnreadableRow(f"{attribute} is of a kind that is never written")
+
+
+def _item_bytes(row: Mapping[str, object]) -> int:
+    """Return the size of an item as DynamoDB counts it.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+    """
+    return sum(len(name.encode()) + _value_bytes(value) for name, value in row.items())
+
+
+def _value_bytes(value: object) -> int:
+    match value:
+        case str():
+            return len(value.encode())
+        case dict():
+            return 3 + len(value) + _item_bytes(value)
+        case list():
+            return 3 + sum(1 + _value_bytes(one) for one in value)
+        case _:
+            return 21

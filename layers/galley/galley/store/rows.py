@@ -1,0 +1,80 @@
+"""Rows: a run and a draft as plain values, the same in every store.
+
+A row holds text, whole numbers, lists and maps, so that any table can keep it and a person can read it there. What is
+None is left out. Instants are text in UTC, ``2026-03-29T05:00:00Z``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from datetime import datetime
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from galley.drafts import Draft
+from galley.explain import explain
+from galley.instants import in_utc
+from galley.runs import Run
+from galley.store import StoredDraft
+
+Row = dict[str, Any]
+
+_RUN = TypeAdapter(Run)
+_DRAFT = TypeAdapter(Draft)
+
+
+class UnreadableRow(Exception):
+    """A row that is not what this version writes. Its text is one line that names the row and what is wrong."""
+
+
+def run_row(run: Run) -> Row:
+    """Return the run as a row."""
+    row: Row = _RUN.dump_python(run, mode="json", exclude_none=True)
+    return row
+
+
+def read_run(row: Mapping[str, object]) -> Run:
+    """Return the run in a row; values that only a newer version knows are ignored.
+
+    Raises:
+        UnreadableRow: when something is missing or wrong.
+    """
+    where = f"run {row.get('drafter')}:{row.get('slot')}"
+    try:
+        run = _RUN.validate_python(dict(row))
+        decision = run.decision and replace(run.decision, at=in_utc(run.decision.at))
+        return replace(run, decision=decision, **_instants_in_utc(run))
+    except ValidationError as error:
+        raise UnreadableRow(explain(error, where)) from error
+    except ValueError as error:
+        raise UnreadableRow(f"{where}: {error}") from error
+
+
+def draft_row(draft: Draft) -> Row:
+    """Return a draft as a row; a reviewer's edit is kept beside it as ``edited_title`` and ``edited_body``."""
+    row: Row = _DRAFT.dump_python(draft, mode="json", exclude_none=True)
+    return row
+
+
+def read_draft(row: Mapping[str, object]) -> StoredDraft:
+    """Return the draft in a row, with the reviewer's edit where there is one.
+
+    Raises:
+        UnreadableRow: when something is missing or wrong.
+    """
+    try:
+        draft = _DRAFT.validate_python(dict(row))
+    except ValidationError as error:
+        raise UnreadableRow(explain(error, f"draft {row.get('title')!r}")) from error
+    title, body = row.get("edited_title"), row.get("edited_body")
+    if title is None and body is None:
+        return StoredDraft(draft)
+    if isinstance(title, str) and isinstance(body, str):
+        return StoredDraft(draft, title, body)
+    raise UnreadableRow(f"draft {draft.title!r}: edited_title and edited_body must both be text")
+
+
+def _instants_in_utc(run: Run) -> dict[str, Any]:
+    """Return the run's instants by field, in UTC. Naive ones are refused."""
+    values = {field.name: getattr(run, field.name) for field in fields(run)}
+    return {name: in_utc(value) for name, value in values.items() if isinstance(value, datetime)}

@@ -1,0 +1,136 @@
+"""The schedules of a group in EventBridge Scheduler."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+
+from galley.schedules import ScheduleMissing
+from galley.schedules.eventbridge import EventBridgeSchedules
+from support.aws import GROUP, Requests, client, error, watched
+
+TARGET = {
+    "Arn": "arn:aws:lambda:eu-west-2:123456789012:function:dispatch",
+    "RoleArn": "arn:aws:iam::123456789012:role/scheduler",
+}
+INPUT = '{"drafters": ["daily-digest"], "slot": "<aws.scheduler.scheduled-time>"}'
+
+
+@pytest.fixture
+def requests() -> Iterator[Requests]:
+    with mock_aws(), watched(client("scheduler")) as requests:
+        client("scheduler").create_schedule_group(Name=GROUP)
+        requests.forget()
+        yield requests
+
+
+@pytest.fixture
+def schedules(requests: Requests) -> EventBridgeSchedules:
+    return EventBridgeSchedules(client("scheduler"), GROUP)
+
+
+def create(name: str, group: str = GROUP, **change: Any) -> str:
+    fields: dict[str, Any] = {
+        "ScheduleExpression": "cron(0 6 ? * MON-FRI *)",
+        "ScheduleExpressionTimezone": "Europe/London",
+        "FlexibleTimeWindow": {"Mode": "OFF"},
+        "State": "ENABLED",
+        "Target": {**TARGET, "Input": INPUT},
+        **change,
+    }
+    arn: str = client("scheduler").create_schedule(Name=name, GroupName=group, **fields)["ScheduleArn"]
+    return arn
+
+
+def test_a_schedule_is_what_is_deployed(schedules: EventBridgeSchedules) -> None:
+    start = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
+    end = start + timedelta(days=30)
+    arn = create("DailyDigest-1A2B3C", StartDate=start, EndDate=end)
+
+    found = schedules.get(arn)
+
+    assert (found.name, found.arn) == ("DailyDigest-1A2B3C", arn)
+    assert (found.expression, found.timezone) == ("cron(0 6 ? * MON-FRI *)", "Europe/London")
+    assert (found.input, found.enabled) == (INPUT, True)
+    assert (found.start, found.end) == (start, end)
+    assert found.created == found.modified
+    for instant in (found.created, found.modified, found.start, found.end):
+        assert instant is not None
+        assert instant.utcoffset() == timedelta()
+    assert schedules.all() == (found,)
+
+
+def test_all_schedules_of_the_group_are_listed_by_name_and_no_others(schedules: EventBridgeSchedules) -> None:
+    client("scheduler").create_schedule_group(Name="another")
+    for name in ("c", "a", "b"):
+        create(name)
+    create("d", group="another")
+
+    assert [found.name for found in schedules.all()] == ["a", "b", "c"]
+
+
+def test_a_schedule_without_a_timezone_or_bounds_is_in_utc_and_unbounded(
+    schedules: EventBridgeSchedules, requests: Requests
+) -> None:
+    arn = create("Disabled", State="DISABLED", Target=TARGET)
+    answer = client("scheduler").get_schedule(Name="Disabled", GroupName=GROUP)
+    for absent in ("ScheduleExpressionTimezone", "StartDate", "EndDate"):
+        answer.pop(absent, None)
+    requests.answer_with(200, answer)
+
+    found = schedules.get(arn)
+
+    assert (found.timezone, found.start, found.end) == ("UTC", None, None)
+    assert (found.enabled, found.input) == (False, "")
+
+
+def test_a_schedule_of_another_group_is_found_by_its_arn(schedules: EventBridgeSchedules) -> None:
+    client("scheduler").create_schedule_group(Name="another")
+    arn = create("d", group="another")
+
+    assert schedules.get(arn).name == "d"
+
+
+def test_a_schedule_that_goes_away_while_they_are_listed_is_left_out(
+    schedules: EventBridgeSchedules, requests: Requests
+) -> None:
+    create("stays")
+    both = {"Schedules": [{"Name": "gone"}, {"Name": "stays"}]}
+    requests.answer_with(200, both)
+
+    assert [found.name for found in schedules.all()] == ["stays"]
+
+
+def test_every_page_of_a_listing_is_followed(schedules: EventBridgeSchedules, requests: Requests) -> None:
+    for name in ("a", "b"):
+        create(name)
+    requests.answer_with(200, {"Schedules": [{"Name": "b"}], "NextToken": "the-next"})
+    requests.answer_with(200, {"Schedules": [{"Name": "a"}]})
+
+    assert [found.name for found in schedules.all()] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "arn",
+    [
+        f"arn:aws:scheduler:eu-west-2:123456789012:schedule/{GROUP}/gone",
+        "arn:aws:scheduler:eu-west-2:123456789012:schedule/DailyDigest",
+        f"arn:aws:scheduler:eu-west-2:123456789012:schedule-group/{GROUP}",
+        "<aws.scheduler.schedule-arn>",
+        "DailyDigest",
+        "",
+    ],
+)
+def test_what_is_no_schedule_is_missing_and_named(schedules: EventBridgeSchedules, arn: str) -> None:
+    with pytest.raises(ScheduleMissing, match=arn.rpartition("/")[2] or "''"):
+        schedules.get(arn)
+
+
+def test_only_a_missing_schedule_is_missing(schedules: EventBridgeSchedules, requests: Requests) -> None:
+    requests.answer_with(400, error("AccessDeniedException", "not allowed"))
+
+    with pytest.raises(ClientError, match="not allowed"):
+        schedules.get(f"arn:aws:scheduler:eu-west-2:123456789012:schedule/{GROUP}/a")
