@@ -1,0 +1,1 @@
+"""The command ``galley``: runs the system on one machine, and operates it anywhere."""

@@ -1,0 +1,514 @@
+"""The store in SQLite: each operation of ``galley.store`` is one transaction.
+
+What an operation makes of a run is decided in ``galley.store.changes``; here it is applied, and only to the row that
+was seen: the statement that changes a row names its version and its owner.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from galley.drafts import Draft
+from galley.instants import format_instant, in_utc, parse_instant
+from galley.runs import Run, RunKey, RunMessage, SkipReason, Status
+from galley.store import (
+    AlreadyThere,
+    Approve,
+    Bill,
+    Busy,
+    Claimed,
+    ClaimOutcome,
+    Conflict,
+    DrafterState,
+    Duplicate,
+    Gated,
+    LeaseLost,
+    Limits,
+    NoSuchRun,
+    OverBudget,
+    Page,
+    Paused,
+    Reject,
+    RowsDisagree,
+    Settled,
+    StoreBusy,
+    StoredDraft,
+    changes,
+)
+from galley.store.rows import UnreadableRow, draft_row, read_draft, read_run, run_row
+from galley_cli.local.state import StateBusy, StateDirectory, stamp, unstamp
+
+_RUN_COLUMNS = (
+    "drafter",
+    "slot",
+    "status",
+    "version",
+    "origin",
+    "contract",
+    "created",
+    "changed",
+    "schedule",
+    "trace",
+    "reason",
+    "detail",
+    "resend",
+    "attempts",
+    "owner",
+    "lease_until",
+    "next_attempt",
+    "spend_day",
+    "reserved_nanousd",
+    "cost_nanousd",
+    "usage",
+    "model",
+    "title",
+    "text_hash",
+    "drafted",
+    "decision",
+    "published",
+)
+_TEXT_COLUMNS = ("title", "body", "items", "warnings", "model", "channels", "edited_title", "edited_body")
+_JSON_COLUMNS = frozenset({"contract", "usage", "decision", "items", "warnings", "channels"})
+
+# The statements below are put together from the names above and from nothing else.
+_SELECT_RUN = f"SELECT {', '.join(_RUN_COLUMNS)}, queue_at FROM runs"  # noqa: S608
+_INSERT_RUN = f"INSERT INTO runs VALUES ({', '.join('?' * (len(_RUN_COLUMNS) + 1))})"  # noqa: S608
+_UPDATE_RUN = (
+    f"UPDATE runs SET {', '.join(f'{name} = ?' for name in _RUN_COLUMNS)}, queue_at = ? "  # noqa: S608
+    "WHERE drafter = ? AND slot = ? AND version = ? AND owner IS ?"
+)
+_SELECT_TEXT = f"SELECT {', '.join(_TEXT_COLUMNS)} FROM texts WHERE drafter = ? AND slot = ?"  # noqa: S608
+_INSERT_TEXT = (
+    f"INSERT INTO texts (drafter, slot, {', '.join(_TEXT_COLUMNS)}) "  # noqa: S608
+    f"VALUES (?, ?, {', '.join('?' * len(_TEXT_COLUMNS))})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRecord:
+    """One change of a run's row, as the table's stream tells it. ``old`` is None for a new row.
+
+    ``sequence`` rises with each change and is never used twice.
+    """
+
+    sequence: int
+    key: RunKey
+    old: Status | None
+    new: Status
+    version: int
+    at: datetime
+
+
+class SqliteStore:
+    """The store of one machine, and the stream of its rows' changes."""
+
+    def __init__(self, state: StateDirectory) -> None:
+        self._state = state
+
+    def claim(
+        self, message: RunMessage, limits: Limits, *, owner: str, now: datetime, lease_until: datetime
+    ) -> ClaimOutcome:
+        """Take the run, a place at the gate and the worst cost of the call, together or not at all."""
+        with self._transaction() as rows:
+            change = changes.claim(
+                rows.run(message.key), message, limits, owner=owner, now=now, lease_until=lease_until
+            )
+            if isinstance(change, Duplicate | Busy):
+                return change
+            gate = rows.drafter(message.drafter)
+            if gate.paused is not None:
+                return Paused(gate.paused)
+            if change.places > 0 and gate.pending >= limits.pending:
+                return Gated(gate.pending)
+            committed = rows.committed(message.drafter, changes.utc_day(now))
+            budget = limits.daily_budget_nanousd
+            if budget is not None and committed + limits.worst_cost_nanousd > budget:
+                return OverBudget(committed)
+            return Claimed(rows.apply(change, now))
+
+    def store(
+        self, run: Run, draft: Draft, cursors: Mapping[str, Mapping[str, object]], bill: Bill, *, now: datetime
+    ) -> Settled | LeaseLost:
+        """Drafting -> pending: the text, the sources' cursors, the bill and the week with it."""
+        change = changes.store(run, draft, bill, now=now)
+        with self._transaction() as rows:
+            if not rows.still(run):
+                return LeaseLost(rows.run(run.key))
+            rows.add_text(run.key, draft)
+            rows.move_cursors(run.drafter, cursors)
+            return Settled(rows.apply(change, now))
+
+    def release(
+        self,
+        run: Run,
+        status: Status,
+        reason: str,
+        detail: str,
+        bill: Bill,
+        *,
+        now: datetime,
+        cursors: Mapping[str, Mapping[str, object]] | None = None,
+    ) -> Settled | LeaseLost:
+        """Drafting -> empty or failed: the place is given back, the bill settled."""
+        change = changes.release(run, status, reason, detail, bill, now=now)
+        if cursors and status is not Status.EMPTY:
+            raise ValueError(f"run {run.key} is {status}; cursors move only with an empty run")
+        with self._transaction() as rows:
+            if not rows.still(run):
+                return LeaseLost(rows.run(run.key))
+            rows.move_cursors(run.drafter, cursors or {})
+            return Settled(rows.apply(change, now))
+
+    def postpone(
+        self, run: Run, reason: str, detail: str, bill: Bill, *, now: datetime, next_attempt: datetime
+    ) -> Settled | LeaseLost:
+        """Keep the run drafting with its lease given up; its place stays counted, the bill is settled."""
+        change = changes.postpone(run, reason, detail, bill, now=now, next_attempt=next_attempt)
+        with self._transaction() as rows:
+            if not rows.still(run):
+                return LeaseLost(rows.run(run.key))
+            return Settled(rows.apply(change, now))
+
+    def skip(self, message: RunMessage, reason: SkipReason, detail: str, *, now: datetime) -> Settled | AlreadyThere:
+        """Record that the slot is deliberately not drafted, where no row is or a queued one."""
+        with self._transaction() as rows:
+            change = changes.skip(rows.run(message.key), message, reason, detail, now=now)
+            return change if isinstance(change, AlreadyThere) else Settled(rows.apply(change, now))
+
+    def decide(
+        self,
+        key: RunKey,
+        verdict: Approve | Reject,
+        *,
+        version: int,
+        read_hash: str,
+        reviewer: str,
+        now: datetime,
+    ) -> Settled | Conflict | NoSuchRun:
+        """Pending -> approved or rejected, once, for the version and the text hash that the reviewer read."""
+        edit = changes.edit_of(verdict, read_hash)
+        with self._transaction() as rows:
+            seen = rows.run(key)
+            if seen is None:
+                return NoSuchRun()
+            change = changes.decide(seen, verdict, version=version, read_hash=read_hash, reviewer=reviewer, now=now)
+            if isinstance(change, Conflict):
+                return change
+            if edit is not None:
+                rows.edit_text(key, *edit)
+            return Settled(rows.apply(change, now))
+
+    def resend(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:
+        """Failed -> queued, with the resend number raised by one and the attempts counted anew."""
+        with self._transaction() as rows:
+            seen = rows.run(key)
+            if seen is None:
+                return NoSuchRun()
+            change = changes.resend(seen, now=now)
+            return change if isinstance(change, Conflict) else Settled(rows.apply(change, now))
+
+    def settle_publication(
+        self, run: Run, status: Status, detail: str, *, now: datetime
+    ) -> Settled | Conflict | NoSuchRun:
+        """Approved -> published or publish_unknown, at the version and text hash that were sent."""
+        change = changes.settle_publication(run, status, detail, now=now)
+        with self._transaction() as rows:
+            current = rows.run(run.key)
+            if current is None:
+                return NoSuchRun()
+            if (current.version, current.text_hash) != (run.version, run.text_hash):
+                return Conflict(current)
+            return Settled(rows.apply(change, now))
+
+    def pause(self, drafter: str, reason: str, *, now: datetime) -> None:
+        """Let the drafter claim nothing until it is resumed."""
+        in_utc(now)
+        with self._transaction() as rows:
+            rows.set_paused(drafter, reason)
+
+    def resume(self, drafter: str, *, now: datetime) -> None:
+        """Let the drafter claim again."""
+        in_utc(now)
+        with self._transaction() as rows:
+            rows.set_paused(drafter, None)
+
+    def run(self, key: RunKey) -> Run | None:
+        """Return the row as it is now."""
+        with self._reading() as rows:
+            return rows.run(key)
+
+    def draft(self, key: RunKey) -> StoredDraft | None:
+        """Return the run's text, with the reviewer's edit where there is one."""
+        with self._reading() as rows:
+            row = rows.db.execute(_SELECT_TEXT, _key(key)).fetchone()
+        return None if row is None else read_draft(_decoded(_TEXT_COLUMNS, row))
+
+    def cursors(self, drafter: str) -> Mapping[str, Mapping[str, object]]:
+        """Return each source's cursor, as stored with the last draft made from it."""
+        with self._reading() as rows:
+            found = rows.db.execute("SELECT source, value FROM cursors WHERE drafter = ?", (drafter,)).fetchall()
+        return {source: json.loads(value) for source, value in found}
+
+    def drafter(self, drafter: str) -> DrafterState:
+        """Return the drafter's gate as it is now."""
+        with self._reading() as rows:
+            return rows.drafter(drafter)
+
+    def committed_nanousd(self, drafter: str, day: str) -> int:
+        """Return what the drafter has spent and reserved on a UTC day."""
+        with self._reading() as rows:
+            return rows.committed(drafter, day)
+
+    def week(self, drafter: str, week: str) -> Mapping[str, int]:
+        """Return the drafter's counters of an ISO week, by name."""
+        with self._reading() as rows:
+            found = rows.db.execute(
+                "SELECT counter, value FROM weeks WHERE drafter = ? AND week = ?", (drafter, week)
+            ).fetchall()
+        return dict(found)
+
+    def watched(self, status: Status, *, limit: int = 100, after: str | None = None) -> Page:
+        """List the runs in one of the watched states, longest there first."""
+        place = ("", "", "") if after is None else _watched_place(after)
+        with self._reading() as rows:
+            found = rows.db.execute(
+                f"{_SELECT_RUN} WHERE status = ? AND queue_at IS NOT NULL "
+                "AND (queue_at, drafter, slot) > (?, ?, ?) ORDER BY queue_at, drafter, slot LIMIT ?",
+                (status, *place, limit + 1),
+            ).fetchall()
+        return _page(found, limit, lambda row: f"{row[-1]} {row[0]}:{row[1]}")
+
+    def history(self, drafter: str, *, limit: int = 100, after: str | None = None) -> Page:
+        """List a drafter's runs, newest slot first."""
+        before = "~" if after is None else _history_place(drafter, after)
+        with self._reading() as rows:
+            found = rows.db.execute(
+                f"{_SELECT_RUN} WHERE drafter = ? AND slot < ? ORDER BY slot DESC LIMIT ?", (drafter, before, limit + 1)
+            ).fetchall()
+        return _page(found, limit, lambda row: f"{row[0]}:{row[1]}")
+
+    def expire_leases(self, *, now: datetime) -> tuple[RunKey, ...]:
+        """Give up every lease, and return the runs that had one.
+
+        Only for the start of a system that holds ``StateDirectory.lock_for_running``: then no process lives that could
+        hold a lease, and waiting for its end would only lose time. What a dead owner had reserved stays reserved until
+        the run is taken over.
+        """
+        expired = []
+        with self._transaction() as rows:
+            held = rows.db.execute(
+                f"{_SELECT_RUN} WHERE status = ? AND lease_until IS NOT NULL", (Status.DRAFTING,)
+            ).fetchall()
+            for row in held:
+                try:
+                    run = _run(row)
+                except UnreadableRow:
+                    continue  # listed as unreadable wherever rows are listed
+                changed = in_utc(now).replace(microsecond=0)
+                after = replace(run, version=run.version + 1, changed=changed, owner=None, lease_until=None)
+                rows.apply(changes.Change(run, after), now)
+                expired.append(run.key)
+        return tuple(expired)
+
+    def stream_after(self, sequence: int, *, limit: int = 100) -> tuple[StreamRecord, ...]:
+        """Return the changes of rows after a place in the stream (0 for its beginning), in their order."""
+        with self._reading() as rows:
+            found = rows.db.execute(
+                "SELECT sequence, drafter, slot, old_status, new_status, version, at FROM stream "
+                "WHERE sequence > ? ORDER BY sequence LIMIT ?",
+                (sequence, limit),
+            ).fetchall()
+        return tuple(
+            StreamRecord(
+                sequence=place,
+                key=RunKey(drafter, parse_instant(slot)),
+                old=None if old is None else Status(old),
+                new=Status(new),
+                version=version,
+                at=unstamp(at),
+            )
+            for place, drafter, slot, old, new, version, at in found
+        )
+
+    def stream_position(self, consumer: str) -> int:
+        """Return how far a consumer has come: the last sequence that it has done with, 0 at its beginning."""
+        with self._reading() as rows:
+            row = rows.db.execute("SELECT position FROM consumers WHERE name = ?", (consumer,)).fetchone()
+        return 0 if row is None else int(row[0])
+
+    def advance(self, consumer: str, sequence: int) -> None:
+        """Note that a consumer has done with everything up to a sequence; it never goes back.
+
+        What every consumer has done with is dropped.
+        """
+        with self._transaction() as rows:
+            rows.db.execute(
+                "INSERT INTO consumers (name, position) VALUES (?, ?) "
+                "ON CONFLICT (name) DO UPDATE SET position = max(position, excluded.position)",
+                (consumer, sequence),
+            )
+            rows.db.execute("DELETE FROM stream WHERE sequence <= (SELECT min(position) FROM consumers)")
+
+    @contextmanager
+    def _transaction(self) -> Iterator["_Rows"]:
+        try:
+            with self._state.write() as db:
+                yield _Rows(db)
+        except StateBusy as error:
+            raise StoreBusy(str(error)) from error
+
+    @contextmanager
+    def _reading(self) -> Iterator["_Rows"]:
+        try:
+            with self._state.read() as db:
+                yield _Rows(db)
+        except StateBusy as error:
+            raise StoreBusy(str(error)) from error
+
+
+class _Rows:
+    """The tables, within one transaction."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.db = db
+
+    def run(self, key: RunKey) -> Run | None:
+        row = self.db.execute(f"{_SELECT_RUN} WHERE drafter = ? AND slot = ?", _key(key)).fetchone()
+        return None if row is None else _run(row)
+
+    def still(self, run: Run) -> bool:
+        """Tell whether the row is what the caller saw, and so the caller's where he owned it."""
+        row = self.db.execute(
+            "SELECT 1 FROM runs WHERE drafter = ? AND slot = ? AND version = ? AND owner IS ?",
+            (*_key(run.key), run.version, run.owner),
+        ).fetchone()
+        return row is not None
+
+    def drafter(self, drafter: str) -> DrafterState:
+        row = self.db.execute("SELECT pending, paused FROM drafters WHERE drafter = ?", (drafter,)).fetchone()
+        return DrafterState(drafter) if row is None else DrafterState(drafter, *row)
+
+    def committed(self, drafter: str, day: str) -> int:
+        row = self.db.execute(
+            "SELECT committed_nanousd FROM spend WHERE drafter = ? AND day = ?", (drafter, day)
+        ).fetchone()
+        return 0 if row is None else int(row[0])
+
+    def apply(self, change: changes.Change, now: datetime) -> Run:
+        """Write the next row, and everything that changes with it."""
+        before, after = change.before, change.after
+        waits_since = changes.queue_at(after)
+        row = [*_encoded(_RUN_COLUMNS, run_row(after)), None if waits_since is None else format_instant(waits_since)]
+        if before is None:
+            self.db.execute(_INSERT_RUN, row)
+        elif self.db.execute(_UPDATE_RUN, (*row, *_key(before.key), before.version, before.owner)).rowcount != 1:
+            raise RowsDisagree(f"run {before.key} changed within a transaction")
+        if change.places:
+            self._move_pending(after.drafter, change.places)
+        if change.committed:
+            self.db.execute(
+                "INSERT INTO spend VALUES (?, ?, ?) ON CONFLICT (drafter, day) "
+                "DO UPDATE SET committed_nanousd = committed_nanousd + excluded.committed_nanousd",
+                (after.drafter, after.spend_day, change.committed),
+            )
+        self.db.executemany(
+            "INSERT INTO weeks VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (drafter, week, counter) DO UPDATE SET value = value + excluded.value",
+            [(after.drafter, change.week, counter, value) for counter, value in change.counters.items()],
+        )
+        self.db.execute(
+            "INSERT INTO stream (drafter, slot, old_status, new_status, version, at) VALUES (?, ?, ?, ?, ?, ?)",
+            (*_key(after.key), None if before is None else before.status, after.status, after.version, stamp(now)),
+        )
+        return after
+
+    def add_text(self, key: RunKey, draft: Draft) -> None:
+        try:
+            self.db.execute(_INSERT_TEXT, (*_key(key), *_encoded(_TEXT_COLUMNS, draft_row(draft))))
+        except sqlite3.IntegrityError as error:
+            raise RowsDisagree(f"run {key} is being drafted and has a text already") from error
+
+    def edit_text(self, key: RunKey, title: str, body: str) -> None:
+        edited = self.db.execute(
+            "UPDATE texts SET edited_title = ?, edited_body = ? WHERE drafter = ? AND slot = ?",
+            (title, body, *_key(key)),
+        )
+        if edited.rowcount != 1:
+            raise RowsDisagree(f"run {key} is pending and has no text")
+
+    def move_cursors(self, drafter: str, cursors: Mapping[str, Mapping[str, object]]) -> None:
+        self.db.executemany(
+            "INSERT INTO cursors VALUES (?, ?, ?) ON CONFLICT (drafter, source) DO UPDATE SET value = excluded.value",
+            [(drafter, source, _json(value)) for source, value in cursors.items()],
+        )
+
+    def set_paused(self, drafter: str, reason: str | None) -> None:
+        self.db.execute(
+            "INSERT INTO drafters VALUES (?, 0, ?) ON CONFLICT (drafter) DO UPDATE SET paused = excluded.paused",
+            (drafter, reason),
+        )
+
+    def _move_pending(self, drafter: str, places: int) -> None:
+        self.db.execute("INSERT OR IGNORE INTO drafters VALUES (?, 0, NULL)", (drafter,))
+        try:
+            self.db.execute("UPDATE drafters SET pending = pending + ? WHERE drafter = ?", (places, drafter))
+        except sqlite3.IntegrityError as error:
+            raise RowsDisagree(f"drafter {drafter} gives back a place and has none: its count is 0") from error
+
+
+def _key(key: RunKey) -> tuple[str, str]:
+    return key.drafter, format_instant(key.slot)
+
+
+def _run(row: Sequence[Any]) -> Run:
+    try:
+        return read_run(_decoded(_RUN_COLUMNS, row))
+    except json.JSONDecodeError as error:
+        raise UnreadableRow(f"run {row[0]}:{row[1]}: {error}") from error
+
+
+def _page(found: Sequence[Sequence[Any]], limit: int, place: Callable[[Sequence[Any]], str]) -> Page:
+    runs: list[Run] = []
+    unreadable: list[str] = []
+    for row in found[:limit]:
+        try:
+            runs.append(_run(row))
+        except UnreadableRow as error:
+            unreadable.append(str(error))
+    return Page(tuple(runs), tuple(unreadable), place(found[limit - 1]) if len(found) > limit else None)
+
+
+def _watched_place(after: str) -> tuple[str, str, str]:
+    since, _, run = after.partition(" ")
+    key = RunKey.parse(run)
+    return format_instant(parse_instant(since)), *_key(key)
+
+
+def _history_place(drafter: str, after: str) -> str:
+    key = RunKey.parse(after)
+    if key.drafter != drafter:
+        raise ValueError(f"{after!r} continues the listing of another drafter than {drafter}")
+    return format_instant(key.slot)
+
+
+def _encoded(columns: Sequence[str], row: Mapping[str, Any]) -> list[Any]:
+    return [
+        None if (value := row.get(name)) is None else _json(value) if name in _JSON_COLUMNS else value
+        for name in columns
+    ]
+
+
+def _decoded(columns: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
+    return {
+        name: json.loads(value) if name in _JSON_COLUMNS else value
+        for name, value in zip(columns, row, strict=False)
+        if value is not None
+    }
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
