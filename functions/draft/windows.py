@@ -33,4 +33,3 @@ def window_of(message: RunMessage, drafter: Drafter, schedules: Schedules) -> Wi
     previous = calendar.latest_until(message.slot - timedelta(seconds=1))
     start = message.slot - period if previous is None else previous
     return Window(start, message.slot, calendar.zone)
-

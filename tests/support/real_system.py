@@ -15,18 +15,18 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 
 
-def environment(**more: str) -> dict[str, str]:
-    """Return this process's environment, with our own packages importable."""
-    ours = os.pathsep.join([str(ROOT / "cli"), str(ROOT / "layers" / "galley")])
+def environment(root: Path = ROOT, **more: str) -> dict[str, str]:
+    """Return this process's environment, with the packages of a checkout importable."""
+    ours = os.pathsep.join([str(root / "cli"), str(root / "layers" / "galley")])
     return {**os.environ, "PYTHONPATH": ours, **more}
 
 
-def galley(*arguments: str, timeout: float = 90, **more: str) -> "subprocess.CompletedProcess[str]":
-    """Run a ``galley`` command to its end."""
+def galley(*arguments: str, root: Path = ROOT, timeout: float = 90, **more: str) -> "subprocess.CompletedProcess[str]":
+    """Run a ``galley`` command of a checkout to its end."""
     return subprocess.run(  # noqa: S603 - our own command
         [sys.executable, "-m", "galley_cli", *arguments],
-        env=environment(**more),
-        cwd=ROOT,
+        env=environment(root, **more),
+        cwd=root,
         capture_output=True,
         text=True,
         timeout=timeout,

@@ -84,7 +84,7 @@ def test_the_four_that_come_with_galley() -> None:
         "Australia/Sydney",
         "UTC",
     }
-    for name, drafter in drafters.items():
+    for drafter in drafters.values():
         assert drafter.daily_budget_nanousd
         assert drafter.destinations == (Channel("s3", "published/"),)
 

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from galley_cli.local.bucket import FolderBucket
 
 import drafting
 from drafter import Drafter, InvalidDrafter
@@ -16,6 +15,7 @@ from galley.drafts import Item
 from galley.retry import LONGEST_RETRY_AFTER, MOST_ATTEMPTS, NeverSucceeds, RetryLater, SpendLimitReached
 from galley.runs import Origin, Run, RunKey, RunMessage, SkipReason, Status, Usage
 from galley.store import Approve, Settled, Store
+from galley_cli.local.bucket import FolderBucket
 from shapes.shape import Assignment, Material
 from support.outside import SLOT, FixedSchedules, RecordingQueue, message, schedule
 from writing import Answer, Brief

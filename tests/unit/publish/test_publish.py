@@ -7,13 +7,13 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from galley_cli.local.bucket import FolderBucket
 
 import publish
 from galley import system
 from galley.drafts import Channel, Draft, text_hash
 from galley.runs import RejectReason, RunKey, Status
 from galley.store import Approve, Bill, Claimed, Limits, Reject, Settled, Store, StoredDraft
+from galley_cli.local.bucket import FolderBucket
 from support.outside import SLOT, Context, Outside, event, message
 
 KEY = RunKey("daily-digest", SLOT)

@@ -1,0 +1,79 @@
+# make run      the system on this machine, and the address of its review desk
+# make test     the tests; ARGS="-k gate" passes arguments on
+# make lint     what a machine can say about the code
+# make sam      validate and build the deployment, in an environment of its own; needs Python 3.13
+# make check    the template's schedules and the drafters' files
+# make setup    the virtual environment alone; the others call it, and it does nothing when it is up to date
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := run
+.PHONY: setup run test lint sam check
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+export PIP_ROOT_USER_ACTION := ignore
+
+PYTHON := .venv/bin/python
+PIP_INSTALL := $(PYTHON) -m pip install --quiet --quiet --constraint constraints.txt
+REQUIREMENTS := constraints.txt pyproject.toml cli/requirements.txt $(wildcard layers/*/requirements.txt functions/*/requirements.txt)
+
+# An environment that was copied, moved or lost its interpreter is made again.
+MADE_IN := $(shell $(PYTHON) -c 'print(open(".venv/made-in").read())' 2>/dev/null)
+ifneq "$(MADE_IN)" "$(CURDIR)"
+.PHONY: .venv/for-running
+endif
+
+setup: .venv/for-running
+
+run: .venv/for-running
+	@$(PYTHON) -m galley_cli run $(ARGS)
+
+test: .venv/for-testing
+	@$(PYTHON) -m pytest -n 2 $(ARGS)
+
+lint: .venv/for-testing
+	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m ruff format --check --quiet .
+	@$(PYTHON) -m mypy
+
+sam: .venv-sam/made
+	@PATH="$$(.venv-sam/bin/python -c 'import sys; print(sys.base_prefix)')/bin:$$PATH" SAM_CLI_TELEMETRY=0; \
+	  export PATH SAM_CLI_TELEMETRY; \
+	  .venv-sam/bin/sam validate --lint && .venv-sam/bin/sam build
+
+check: .venv/for-running
+	@$(PYTHON) -m galley_cli check $(ARGS)
+
+.venv/for-running: $(REQUIREMENTS)
+	@$(PYTHON) -c '' 2>/dev/null || { \
+	  for python in python3.13 python3.12 python3.11 python3; do \
+	    $$python -c 'import ensurepip, sqlite3, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	      && break; \
+	    python=; \
+	  done; \
+	  test -n "$$python" || { \
+	    echo "Galley needs Python 3.11 or newer, with venv and sqlite3; install one and run make again." >&2; exit 1; }; \
+	  echo "Making the virtual environment .venv with $$($$python --version)."; \
+	  $$python -m venv --clear .venv; }
+	@echo "Installing what running needs into .venv."
+	@$(PIP_INSTALL) --requirement cli/requirements.txt
+	@$(PYTHON) -m pip install --quiet --quiet --no-deps --editable .
+	@printf '%s' "$(CURDIR)" > .venv/made-in
+	@touch $@
+
+.venv/for-testing: .venv/for-running tests/requirements.txt
+	@echo "Installing what testing needs into .venv."
+	@$(PIP_INSTALL) --requirement tests/requirements.txt
+	@touch $@
+
+# SAM's builder takes the interpreter of the functions' runtime from the PATH.
+.venv-sam/made: Makefile
+	@for python in python3.13 $$(ls -d $$HOME/.pyenv/versions/3.13*/bin/python3.13 2>/dev/null); do \
+	  $$python -c 'import venv' 2>/dev/null && break; \
+	  python=; \
+	done; \
+	test -n "$$python" || { echo "sam build needs Python 3.13, the functions' runtime; install it." >&2; exit 1; }; \
+	echo "Making the environment of the SAM CLI."; \
+	$$python -m venv --clear .venv-sam
+	@.venv-sam/bin/python -m pip install --quiet aws-sam-cli==1.170.0
+	@touch $@

@@ -1,0 +1,155 @@
+"""What the commands share: their options, the system they act on, how they print, and how they fail."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from galley.queue import RunQueue
+    from galley.schedules import Schedules
+    from galley.store import Store
+
+DEFAULT_STATE = Path(".galley")
+
+StateOption = Annotated[
+    Path, typer.Option("--state", metavar="DIR", help="The state directory of the system on this machine.")
+]
+StackOption = Annotated[
+    str | None, typer.Option("--stack", metavar="NAME", help="Act on this deployed CloudFormation stack instead.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables for people.")]
+
+WIDTH_FOR_PROGRAMS = 200
+"""How wide a table is when no terminal says how wide it is."""
+
+DONE, REFUSED, BAD_INPUT = 0, 1, 2
+
+
+class Refused(Exception):
+    """What was asked for cannot be done as things are: a conflict, not found. One line says why; exit code 1."""
+
+
+class BadInput(Exception):
+    """What was given is wrong. One line names it and the remedy; exit code 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The system that a command acts on, deployed or on this machine."""
+
+    store: "Store"
+    queue: "RunQueue"
+    schedules: "Schedules"
+    now: Callable[[], datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class Operating:
+    """What the shared options say: which system, and how to print."""
+
+    state: Path
+    stack: str | None
+    as_json: bool
+
+    def open(self) -> Opened:
+        """Open the deployed stack that was named, else the state directory, whether or not a system runs on it.
+
+        Raises:
+            galley_cli.stack.StackUnreachable: there is no such stack, or it cannot be asked.
+            galley_cli.local.state.StateError: there is no state directory, or it cannot be used.
+        """
+        return _open_local(self.state) if self.stack is None else _open_stack(self.stack)
+
+    def print(self, data: object, table: "Callable[[Console], None]") -> None:
+        """Print ``data`` as JSON if that was asked for, else let ``table`` print for a person."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+        else:
+            table(console())
+
+
+def console() -> "Console":
+    """Return a console on standard output. Text is printed as it is: what comes from outside holds no markup."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else WIDTH_FOR_PROGRAMS
+    return Console(markup=False, highlight=False, emoji=False, soft_wrap=True, width=width)
+
+
+def explained(error: BaseException) -> tuple[str, int] | None:
+    """Return the one line and the exit code of an error that a person can understand; None for a fault of ours."""
+    match error:
+        case typer.TyperException():
+            return error.format_message(), error.exit_code
+        case Refused():
+            return str(error), REFUSED
+        case BadInput():
+            return str(error), BAD_INPUT
+        case OSError():
+            return f"{error.filename or 'the system'}: {error.strerror or error}", REFUSED
+    for code, names in _KNOWN.items():
+        if any(_is_a(error, name) for name in names):
+            return str(error), code
+    return None
+
+
+_KNOWN: Mapping[int, tuple[str, ...]] = {
+    REFUSED: (
+        "galley_cli.local.state.StateInUse",
+        "galley_cli.local.state.StateBusy",
+        "galley_cli.stack.StackUnreachable",
+        "galley.store.StoreBusy",
+        "galley.queue.QueueUnavailable",
+        "botocore.exceptions.BotoCoreError",
+        "botocore.exceptions.ClientError",
+    ),
+    BAD_INPUT: (
+        "drafter.InvalidDrafter",
+        "galley.contract.InvalidTick",
+        "galley.runs.InvalidRunKey",
+        "galley.schedule.InvalidSchedule",
+        "galley_cli.checkout.CheckoutMissing",
+        "galley_cli.template.InvalidTemplate",
+        "galley_cli.local.desk.PortUnavailable",
+        "galley_cli.local.filters.UnknownFilter",
+        "galley_cli.local.state.StateError",
+    ),
+}
+"""Errors whose text is one line for a person. They are named, not imported: most commands need few of them."""
+
+
+def _is_a(error: BaseException, name: str) -> bool:
+    module, _, attribute = name.rpartition(".")
+    loaded = sys.modules.get(module)
+    return loaded is not None and isinstance(error, getattr(loaded, attribute))
+
+
+def _open_local(state: Path) -> Opened:
+    from galley_cli.local.deployment import deployed
+    from galley_cli.local.state import StateDirectory
+    from galley_cli.local.system import LocalSystem
+
+    directory = StateDirectory.open_existing(state)
+    system = LocalSystem(directory, deployed(directory.root), {})
+    return Opened(
+        store=system.store("local:table"),
+        queue=system.queue("local:runs", "local:dead-runs", "local:dead-ticks"),
+        schedules=system.schedules("galley"),
+        now=system.now,
+    )
+
+
+def _open_stack(name: str) -> Opened:
+    from galley.instants import utc_now
+    from galley_cli.stack import open_stack
+
+    stack = open_stack(name)
+    return Opened(store=stack.store, queue=stack.queue, schedules=stack.schedules, now=utc_now)

@@ -1,0 +1,141 @@
+"""``galley run`` as a person starts it: a real process, the project's own template, drafters and sample material."""
+
+import json
+import shutil
+import signal
+import socket
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from galley_cli.local.state import SCHEMA_VERSION, StateDirectory
+from support.real_system import ROOT, RunningGalley, galley, wait_for_no_process
+
+DRAFTERS = {"daily-digest", "hourly-monitor", "nightly-sync", "weekly-report"}
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+def test_once_gives_each_drafter_an_outcome_and_a_second_time_drafts_nothing_anew(state: Path) -> None:
+    first = galley("run", "--once", "--state", str(state), "--json")
+    assert first.returncode == 0, first.stderr
+    runs = json.loads(first.stdout)["runs"]
+    assert {run["drafter"] for run in runs} == DRAFTERS
+    assert {run["status"] for run in runs} <= {"pending", "empty"}
+    assert {run["status"] for run in runs if run["drafter"] == "daily-digest"} == {"pending"}
+    assert all(run["model"] == "offline" and run["title"] for run in runs if run["status"] == "pending")
+
+    invoked = (state / "logs" / "draft.log").read_text(encoding="utf-8").count("REPORT")
+    second = galley("run", "--once", "--state", str(state), "--json")
+    assert second.returncode == 0, second.stderr
+    again = json.loads(second.stdout)["runs"]
+    if [run["run"] for run in again] == [run["run"] for run in runs]:  # unless an hour has passed between the two
+        assert again == runs
+        assert (state / "logs" / "draft.log").read_text(encoding="utf-8").count("REPORT") == invoked
+    assert wait_for_no_process(state) == []
+
+
+def test_once_prints_a_table_for_people(state: Path) -> None:
+    printed = galley("run", "--once", "--state", str(state))
+    assert printed.returncode == 0, printed.stderr
+    for drafter in DRAFTERS:
+        assert f"{drafter}:" in printed.stdout
+
+
+def test_what_is_broken_is_named_and_everything_else_is_drafted(tmp_path: Path, state: Path) -> None:
+    copy = tmp_path / "project"
+    for part in ("cli", "functions", "layers"):
+        shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
+    template = (ROOT / "template.yaml").read_text(encoding="utf-8").replace("Australia/Sydney", "Australia/Sidney")
+    (copy / "template.yaml").write_text(template, encoding="utf-8")
+    digest = copy / "functions" / "draft" / "drafters" / "daily-digest.toml"
+    digest.write_text(f"wake_up = true\n{digest.read_text(encoding='utf-8')}", encoding="utf-8")
+    ran = galley("run", "--once", "--state", str(state), "--json", root=copy)
+    assert ran.returncode == 0
+    lines = ran.stderr.splitlines()
+    assert len(lines) == 2
+    assert any("NightlySync" in line and "'Australia/Sidney'" in line for line in lines)
+    assert any("daily-digest.toml" in line and "'wake_up'" in line for line in lines)
+    runs = {run["drafter"]: run for run in json.loads(ran.stdout)["runs"]}
+    assert runs.keys() == DRAFTERS - {"nightly-sync"}
+    assert runs["weekly-report"]["status"] == "pending"
+    assert runs["daily-digest"]["status"] == "failed"
+    assert "'wake_up'" in runs["daily-digest"]["detail"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_drafts_at_once_tells_each_outcome_and_stops_cleanly(state: Path, number: int) -> None:
+    running = RunningGalley(state)
+    running.wait_until_it_runs()
+    assert running.wait_for(lambda lines: {line.get("drafter") for line in lines[1:]} == DRAFTERS), running.errors
+    assert running.stop(number) == 0
+    assert running.errors == ""
+    assert wait_for_no_process(state) == []
+
+
+def test_a_second_system_on_the_same_state_is_refused_in_one_line(state: Path) -> None:
+    running = RunningGalley(state)
+    running.wait_until_it_runs()
+    second = galley("run", "--state", str(state), "--port", "0")
+    running.stop()
+    assert second.returncode == 1
+    assert len(second.stderr.splitlines()) == 1
+    assert str(running.process.pid) in second.stderr
+
+
+@pytest.mark.enable_socket
+def test_a_port_in_use_is_bad_input_and_leaves_nothing_behind(state: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        refused = galley("run", "--state", str(state), "--port", str(port))
+    assert refused.returncode == 2
+    assert len(refused.stderr.splitlines()) == 1
+    assert str(port) in refused.stderr
+    assert "--port" in refused.stderr
+    assert wait_for_no_process(state) == []
+
+
+def test_a_state_directory_of_a_newer_version_is_bad_input_and_is_not_touched(state: Path) -> None:
+    StateDirectory.open(state).close()
+    database = sqlite3.connect(state / "galley.sqlite")
+    database.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    database.close()
+    before = sorted(path.name for path in state.iterdir())
+    refused = galley("run", "--once", "--state", str(state))
+    assert refused.returncode == 2
+    assert len(refused.stderr.splitlines()) == 1
+    assert "newer" in refused.stderr
+    assert sorted(path.name for path in state.iterdir()) == before
+
+
+def test_an_approved_draft_is_published_by_the_running_system(state: Path) -> None:
+    running = RunningGalley(state)
+    running.wait_until_it_runs()
+    assert running.wait_for(lambda lines: any(line.get("status") == "pending" for line in lines)), running.errors
+    run = next(line["run"] for line in running.lines if line.get("status") == "pending")
+    decided = galley("drafts", "approve", run, "--yes", "--state", str(state))
+    assert decided.returncode == 0, decided.stderr
+    published = running.wait_for(
+        lambda lines: any(line.get("run") == run and line.get("status") == "published" for line in lines)
+    )
+    assert published, running.errors
+    running.stop()
+    assert any(path.is_file() for path in (state / "bucket" / "published").rglob("*"))
+
+
+def test_a_decision_made_while_nothing_runs_is_published_at_the_next_start(state: Path) -> None:
+    galley("run", "--once", "--state", str(state))
+    run = json.loads(galley("drafts", "list", "--state", str(state), "--json").stdout)["drafts"][0]["run"]
+    assert galley("drafts", "approve", run, "--yes", "--state", str(state)).returncode == 0
+    running = RunningGalley(state)
+    published = running.wait_for(
+        lambda lines: any(line.get("run") == run and line.get("status") == "published" for line in lines)
+    )
+    running.stop()
+    assert published, running.errors

@@ -1,0 +1,58 @@
+"""What the system on one machine begins with."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from galley.runs import Origin
+from galley_cli.checkout import CheckoutMissing, find_checkout, put_on_path
+from galley_cli.inspection import inspect
+from galley_cli.local.running import latest_due_runs
+from galley_cli.template import TemplateSchedules
+from support.outside import ROOT, schedule
+
+NOW = datetime(2026, 11, 29, 18, 30, tzinfo=UTC)
+CONTRACT = {"window_minutes": 30, "grace_minutes": 120, "catch_up": "latest"}
+
+
+def test_the_latest_due_slot_of_each_enabled_schedule_is_backfilled_for_each_of_its_drafters() -> None:
+    schedules = TemplateSchedules(
+        [
+            schedule("Daily", input=json.dumps({"drafters": ["a", "b"], **CONTRACT})),
+            schedule("Weekly", expression="cron(0 8 ? * MON *)", timezone="America/New_York"),
+            schedule("Off", enabled=False),
+            schedule("Later", start=NOW + timedelta(days=1)),
+        ]
+    )
+    runs = latest_due_runs(schedules, NOW)
+    assert [str(run.key) for run in runs] == [
+        "a:2026-11-29T06:00:00Z",
+        "b:2026-11-29T06:00:00Z",
+        "daily-digest:2026-11-23T13:00:00Z",
+    ]
+    assert {run.origin for run in runs} == {Origin.BACKFILL}, "however old the slot is, it is drafted"
+    assert [run.schedule for run in runs] == [schedules.all()[0].arn, schedules.all()[0].arn, schedules.all()[3].arn]
+
+
+def test_the_project_is_found_from_anywhere_and_its_code_is_importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    checkout = find_checkout()
+    assert checkout.root == ROOT
+    put_on_path(checkout)
+    import drafter
+
+    assert checkout.drafters == drafter.DRAFTERS
+
+
+def test_where_there_is_no_project_one_line_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("galley_cli.checkout.__file__", str(tmp_path / "site" / "galley_cli" / "checkout.py"))
+    with pytest.raises(CheckoutMissing, match=r"no template\.yaml"):
+        find_checkout(tmp_path)
+
+
+def test_the_projects_own_files_have_no_problems() -> None:
+    inspection = inspect(find_checkout())
+    assert inspection.problems == ()
+    assert len(inspection.drafters) >= 4
