@@ -3,11 +3,12 @@
 # make lint     what a machine can say about the code
 # make sam      validate and build the deployment, in an environment of its own; needs Python 3.13
 # make check    the template's schedules and the drafters' files
+# make help     this list
 # make setup    the virtual environment alone; the others call it, and it does nothing when it is up to date
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := run
-.PHONY: setup run test lint sam check
+.PHONY: help setup run test lint sam check
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
@@ -22,6 +23,9 @@ MADE_IN := $(shell $(PYTHON) -c 'print(open(".venv/made-in").read())' 2>/dev/nul
 ifneq "$(MADE_IN)" "$(CURDIR)"
 .PHONY: .venv/for-running
 endif
+
+help:
+	@sed -n '/^#/!q; s/^# //p' Makefile
 
 setup: .venv/for-running
 

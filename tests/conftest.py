@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from galley import system
 
@@ -17,8 +18,12 @@ FAKE = {
     "AWS_EC2_METADATA_DISABLED": "true",
     "POWERTOOLS_SERVICE_NAME": "galley",
     "POWERTOOLS_METRICS_NAMESPACE": "Galley",
-    "POWERTOOLS_DEV": "true",
 }
+
+# Powertools reads these when a handler is first imported, which may be before any test runs.
+os.environ.update({name: value for name, value in FAKE.items() if name.startswith("POWERTOOLS_")})
+settings.register_profile("galley", deadline=None, derandomize=True)
+settings.load_profile("galley")
 
 
 @pytest.fixture(autouse=True)

@@ -1,10 +1,14 @@
 """Looks through the project's own files, so that a mistake is told before it costs a run."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from galley.contract import read_tick
+from galley.contract import InvalidTick, read_tick
+from galley.instants import utc_now
+from galley.schedule import InvalidSchedule
+from galley.schedules import ScheduleDefinition
 from galley_cli.checkout import Checkout, put_on_path
 from galley_cli.template import Template, read_template
 
@@ -14,11 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The template and the good drafters, and a line for everything that is wrong."""
+    """The template and the good drafters, and a line for everything that is wrong.
+
+    ``names`` are those of all drafters that have a file, good or not. ``notes`` are lines on what may well be meant.
+    """
 
     template: Template
     drafters: tuple["Drafter", ...]
+    names: frozenset[str]
     problems: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 def inspect(checkout: Checkout) -> Inspection:
@@ -29,9 +38,24 @@ def inspect(checkout: Checkout) -> Inspection:
     """
     template = read_template(checkout.template)
     drafters, broken = _read_drafters(checkout)
-    known = {drafter.name for drafter in drafters} | set(broken)
-    problems = (*template.problems, *broken.values(), *_unknown_drafters(template, known))
-    return Inspection(template, drafters, problems)
+    names = frozenset({*(drafter.name for drafter in drafters), *broken})
+    now = utc_now()
+    schedules = [schedule.definition(now, now) for schedule in template.schedules]
+    wrong = schedule_problems(schedules, names, lambda name: f"{template.path}: DispatchFunction.Events.{name}")
+    problems = (*template.problems, *broken.values(), *wrong)
+    # What a broken schedule names is not known.
+    notes = () if template.problems else tuple(unscheduled(schedules, names))
+    return Inspection(template, drafters, names, problems, notes)
+
+
+def unscheduled(schedules: Iterable[ScheduleDefinition], drafters: Iterable[str]) -> Iterator[str]:
+    """Yield a line for each drafter that no schedule names."""
+    named: set[str] = set()
+    for schedule in schedules:
+        with suppress(InvalidTick):
+            named.update(read_tick(schedule.input, "Input").drafters)
+    for name in sorted(set(drafters) - named):
+        yield f"drafter {name!r} is named by no schedule, so it never drafts by itself"
 
 
 def _read_drafters(checkout: Checkout) -> tuple[tuple["Drafter", ...], dict[str, str]]:
@@ -48,11 +72,23 @@ def _read_drafters(checkout: Checkout) -> tuple[tuple["Drafter", ...], dict[str,
     return tuple(good), broken
 
 
-def _unknown_drafters(template: Template, known: set[str]) -> Iterator[str]:
-    for schedule in template.schedules:
-        for name in read_tick(schedule.input).drafters:
-            if name not in known:
+def schedule_problems(
+    schedules: Iterable[ScheduleDefinition], drafters: Collection[str], place: Callable[[str], str]
+) -> Iterator[str]:
+    """Yield a line for everything that is wrong with schedules, in the template or deployed.
+
+    ``drafters`` are those that have a file, and ``place`` says where a schedule of that name stands.
+    """
+    for schedule in schedules:
+        try:
+            tick = read_tick(schedule.input, "Input")
+            schedule.calendar()
+        except (InvalidTick, InvalidSchedule) as error:
+            yield f"{place(schedule.name)}: {error}"
+            continue
+        for name in tick.drafters:
+            if name not in drafters:
                 yield (
-                    f"{template.path}: DispatchFunction.Events.{schedule.name}: Input names drafter {name!r}, "
-                    f"which has no file; the drafters are: {', '.join(sorted(known)) or 'none'}"
+                    f"{place(schedule.name)}: Input names drafter {name!r}, which has no file; "
+                    f"the drafters are: {', '.join(sorted(drafters)) or 'none'}"
                 )

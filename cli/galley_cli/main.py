@@ -1,5 +1,6 @@
 """The command ``galley``. Exit codes: 0 done, 1 refused, 2 bad input."""
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -7,13 +8,13 @@ from collections.abc import Sequence
 import typer
 
 from galley import __version__
-from galley_cli.commands import check, dlq, drafts, run, runs, schedules
-from galley_cli.commands.common import explained
+from galley_cli.commands import check, dlq, drafters, drafts, run, runs, schedules
+from galley_cli.commands.common import explained, show_help
 
 app = typer.Typer(
     name="galley",
     help="Runs AI drafters on a calendar and puts a person in charge of what leaves.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -23,6 +24,7 @@ app.add_typer(drafts.drafts)
 app.add_typer(runs.runs)
 app.add_typer(dlq.dlq)
 schedules.register(app)
+drafters.register(app)
 check.register(app)
 
 
@@ -34,9 +36,11 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _galley(
+    context: typer.Context,
     version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
 ) -> None:
     """Runs AI drafters on a calendar and puts a person in charge of what leaves."""
+    show_help(context)
 
 
 def invoke(arguments: Sequence[str]) -> int:
@@ -60,5 +64,8 @@ def invoke(arguments: Sequence[str]) -> int:
 
 
 def main() -> None:
-    """Run the command line of this process."""
+    """Run the command line of this process. What its output's encoding lacks is printed as a question mark."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     sys.exit(invoke(sys.argv[1:]))

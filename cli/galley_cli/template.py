@@ -198,7 +198,13 @@ class _ScheduleEvent(_Part):
     State: Literal["ENABLED", "DISABLED"] = "ENABLED"
     StartDate: _Instant | None = None
     EndDate: _Instant | None = None
-    RetryPolicy: _SchedulerRetries = _SchedulerRetries()
+    # One machine needs none of these but the age. Deployed, a schedule without them is named by chance, is not among
+    # those that the sweep reads, has no right to invoke, or loses the ticks that it cannot deliver.
+    OmitName: Literal[True]
+    GroupName: Any
+    RoleArn: Any
+    RetryPolicy: _SchedulerRetries
+    DeadLetterConfig: dict[str, Any]
 
 
 class _Scaling(_Part):

@@ -8,7 +8,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from galley import system
 from galley.contract import Tick, read_tick
 from galley.observe import logger
-from galley.runs import Origin, RunMessage
+from galley.runs import Origin, RunMessage, messages_for
 from galley.settings import DispatchSettings
 
 
@@ -37,14 +37,4 @@ def messages_of(tick: Tick, *, arrived: datetime, trace: str) -> list[RunMessage
     slot, origin = (
         (arrived.replace(second=0, microsecond=0), Origin.MANUAL) if tick.slot is None else (tick.slot, Origin.SCHEDULE)
     )
-    return [
-        RunMessage(
-            drafter=drafter,
-            slot=slot,
-            origin=origin,
-            contract=tick.contract,
-            schedule=tick.schedule,
-            trace=trace,
-        )
-        for drafter in tick.drafters
-    ]
+    return messages_for(tick, slot, origin=origin, schedule=tick.schedule, trace=trace)

@@ -7,7 +7,8 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 import model
-from drafting import ComesBack, Delivery, Done, Workplace, work
+from attempt import ComesBack, Delivery, Done, Workplace
+from drafting import draft_run
 from galley import system
 from galley.observe import metrics
 from galley.settings import DraftSettings
@@ -25,7 +26,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[dic
     failures: list[dict[str, str]] = []
     for record in event["Records"]:
         remaining = timedelta(milliseconds=context.get_remaining_time_in_millis())
-        outcome = ComesBack() if failures else work(_delivery(record), workplace, context.aws_request_id, remaining)
+        delivery = _delivery(record)
+        outcome = ComesBack() if failures else draft_run(delivery, workplace, context.aws_request_id, remaining)
         match outcome:
             case Done():
                 pass
@@ -35,7 +37,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[dic
 
 
 def _delivery(record: dict[str, Any]) -> Delivery:
-    return Delivery(body=record["body"], receipt=record["receiptHandle"])
+    receives = int(record["attributes"]["ApproximateReceiveCount"])
+    return Delivery(body=record["body"], receipt=record["receiptHandle"], receives=receives)
 
 
 def _workplace() -> Workplace:

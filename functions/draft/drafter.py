@@ -23,12 +23,13 @@ from pydantic import (
 from galley.contract import DrafterName
 from galley.drafts import Channel
 from galley.explain import explain
+from galley.money import NANOUSD
 from galley.schedule import InvalidSchedule, zone
+from galley.texts import one_line
 from prices import PRICES
 
 DEFAULT_MODEL = "claude-haiku-5-5"
 DRAFTERS = Path(__file__).parent / "drafters"
-NANOUSD = 1_000_000_000
 
 _NAME: TypeAdapter[str] = TypeAdapter(DrafterName)
 
@@ -232,14 +233,18 @@ def read_drafter(path: Path) -> Drafter:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise InvalidDrafter(f"{path}: there is no such file") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise InvalidDrafter(f"{path}: is not a TOML file in UTF-8 ({error})") from error
+    except RecursionError as error:
+        raise InvalidDrafter(f"{path}: lists or tables in it are nested too deeply") from error
+    except (ValueError, OSError) as error:  # tomllib's own error is a ValueError, and so is a number without end
+        raise InvalidDrafter(f"{path}: is not a TOML file in UTF-8 ({one_line(str(error), 200)})") from error
     if "name" in settings:
-        raise InvalidDrafter(f"{path}: field 'name' is not known; a drafter is named by its file")
+        raise InvalidDrafter(f"{path}: name is not known; a drafter is named by its file")
     try:
         return Drafter.model_validate({"name": path.stem, **settings})
     except ValidationError as error:
-        raise InvalidDrafter(explain(error, str(path))) from error
+        raise InvalidDrafter(explain(error, str(path), settings)) from error
+    except RecursionError as error:
+        raise InvalidDrafter(f"{path}: lists or tables in it are nested too deeply") from error
 
 
 @cache
@@ -253,7 +258,7 @@ def load_drafter(name: str, folder: Path = DRAFTERS) -> Drafter:
     try:
         _NAME.validate_python(name)
         known = path.is_file()
-    except ValidationError:
+    except (ValidationError, OSError):
         known = False
     if not known:
         names = ", ".join(drafter_names(folder)) or "none"

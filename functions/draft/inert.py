@@ -1,8 +1,8 @@
 """Makes text that nobody vouches for inert: Markdown in which it can be read, but links, loads and runs nothing.
 
-What holds is the escaping: after it no character of the text can open a link, an image, a code span, an entity or a
-tag. Taking addresses and markup out beforehand keeps the result readable, and keeps mail and chat programs, which turn
-bare addresses into links by themselves, from bringing them back to life.
+What holds is the escaping (``galley.markdown``): after it no character of the text can open a link, an image, a code
+span, an entity or a tag. Taking addresses and markup out beforehand keeps the result readable, and keeps mail and chat
+programs, which turn bare addresses into links by themselves, from bringing them back to life.
 """
 
 import html
@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
-from sources.clean import clip, strip_invisible
+from galley.markdown import escape, escape_entities
+from galley.texts import clip
+from sources.clean import strip_invisible
 
 REMOVED = "(link removed)"
 
@@ -25,7 +27,7 @@ _NO_HOST_ENDS_SO = "|".join(
 _ADDRESS = re.compile(
     rf"""
       [a-z][a-z0-9+.\-]{{1,30}}:[/\\]+{_REST}                         # any scheme and a host; browsers take \ for /
-    | (?<![\w:/]) // {_LABELS} [\w\-]+ {_REST}                          # the page's own scheme
+    | (?<![\w:/]) /[/\\]++ [\w\[] {_REST}                               # the page's own scheme, and any host
     | (?:javascript|vbscript) : [^\s<>]++
     | (?<![^\W_]) (?:mailto|tel|sms|file|blob|about|callto|xmpp|magnet|intent|slack|tg) : [^\s<>]++
     | \b data: [\w.+\-]{{0,60}}+ [/;,] {_REST}
@@ -38,11 +40,17 @@ _TRAILING = ".,;:!?'\"*_)]}»”’"
 
 _ENTITY = re.compile(r"&(?:#\d{1,8}|#x[0-9a-f]{1,8}|[a-z][a-z0-9]{1,31});", re.IGNORECASE)
 _TAG = re.compile(
-    r"<!--(?:(?!-->|<!--).)*+-->|</?[a-z][a-z0-9:\-]*+(?:[\s/][^<>]*+)?>|<[!?][a-z\[][^<>]*+>",
+    r"<!--(?:(?!-->|<!--).)*+-->|<[!?][a-z\[][^<>]*+>"
+    # An attribute's value in quotes may hold < and >. Its length and number are bounded, so that the time is too.
+    r"|</?[a-z][a-z0-9:\-]*+(?:[\s/](?:[^<>=]++|=\s*+(?:\"[^\"]{0,300}+\"|'[^']{0,300}+')?+){0,60}+)?>",
     re.IGNORECASE | re.DOTALL,
 )
 _AUTOLINK = re.compile(r"<([a-z][a-z0-9+.\-]{1,30}:[^\s<>]*+)>", re.IGNORECASE)
-_IMAGE_OR_LINK = re.compile(r"(!?)\[([^\[\]]*+)\]\(\s*+<?+([^\s()<>]*+(?:\([^\s()<>]*+\)[^\s()<>]*+)*+)>?+[^()]*+\)")
+_IMAGE_OR_LINK = re.compile(
+    r"(!?)\[((?:[^\[\]\\]++|\\.){0,200}+)\]"
+    r"\(\s*+<?+([^\s()<>]*+(?:\([^\s()<>]*+\)[^\s()<>]*+)*+)>?+[^()]*+\)",
+    re.DOTALL,
+)
 _PASSES = 20  # markup within markup; what is nested deeper stays as text, escaped like the rest
 
 _RULE = re.compile(r"[\s\-=*_|:+~`]*")
@@ -77,13 +85,13 @@ def target(link: str | None) -> str | None:
         usable = parts.scheme.lower() in {"http", "https"} and bool(parts.hostname) and parts.username is None
     except ValueError:
         return None
-    return _escape_entities(quote(link, safe="/:?#@!$&'*+,;=%~-._")) if usable else None
+    return escape_entities(quote(link, safe="/:?#@!$&'*+,;=%~-._")) if usable else None
 
 
 def inert_line(text: str, limit: int) -> Inert:
     """Return the text on one line, at most ``limit`` characters of it, as Markdown to stand within a line."""
     plain = plain_line(text, limit)
-    return Inert(_unstructured(_escape(plain.markdown)), plain.addresses, plain.markup)
+    return Inert(_unstructured(escape(plain.markdown)), plain.addresses, plain.markup)
 
 
 def plain_line(text: str, limit: int) -> Inert:
@@ -198,18 +206,7 @@ def _escape_but_bold(text: str) -> str:
     pieces: list[str] = []
     start = 0
     for found in _BOLD.finditer(text):
-        pieces += [_escape(text[start : found.start()]), f"**{_escape(found[1])}**"]
+        pieces += [escape(text[start : found.start()]), f"**{escape(found[1])}**"]
         start = found.end()
-    pieces.append(_escape(text[start:]))
+    pieces.append(escape(text[start:]))
     return "".join(pieces)
-
-
-def _escape(text: str) -> str:
-    text = re.sub(r"[\\`*\[\]]", r"\\\g<0>", text)
-    text = re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", text)
-    text = _escape_entities(text.replace("~~", r"\~\~"))
-    return text.replace("<", "&lt;")
-
-
-def _escape_entities(text: str) -> str:
-    return re.sub(r"&(?=#|[a-z][a-z0-9]*;)", "&amp;", text, flags=re.IGNORECASE)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from galley.instants import utc_now
 from galley.retry import NeverSucceeds, RetryLater, SpendLimitReached
 from galley.runs import Usage
+from galley.texts import one_line
 from offline import OfflineModel
 from prices import BEDROCK_PERCENT, price, worst_cost
 from prompt import ANSWER_SCHEMA, Prompt, build_prompt
@@ -34,6 +35,7 @@ MARGIN = timedelta(seconds=10)
 """What is kept of the function's remaining time to store the outcome of a call."""
 
 CONNECT_SECONDS = 5.0
+_MOST_CHARS = 300
 
 Failure = RetryLater | NeverSucceeds
 
@@ -131,7 +133,8 @@ class AnthropicModel:
         try:
             return self.key(refresh=refresh).strip()
         except LookupError as error:
-            raise RetryLater("model_key", f"the model's key cannot be read: {_line(str(error))}") from error
+            why = one_line(str(error), _MOST_CHARS)
+            raise RetryLater("model_key", f"the model's key cannot be read: {why}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +172,7 @@ def sort_failure(
     """
     if 200 <= status < 300:
         status = _STATUS_OF_KIND.get(kind or "", 500)
-    detail = f"the model's API answered {status}{f' {kind}' if kind else ''}: {_line(message)}"
+    detail = f"the model's API answered {status}{f' {kind}' if kind else ''}: {one_line(message, _MOST_CHARS)}"
     if status == 402 or kind == "billing_error" or code in _SPEND_CODES or (status == 400 and _SPEND.search(message)):
         return SpendLimitReached("spend_limit", detail)
     match status:
@@ -306,7 +309,7 @@ def _listen(
         failure = _broken(f"{type(cause).__name__}: {cause}")
     except (AnthropicError, RuntimeError) as error:
         # What is missing before a call can be made: a region, AWS credentials.
-        failure = NeverSucceeds("model_settings", f"the model cannot be called: {_line(str(error))}")
+        failure = NeverSucceeds("model_settings", f"the model cannot be called: {one_line(str(error), _MOST_CHARS)}")
     else:
         failure = None if heard.ended else _broken("the answer ended before its end")
     return _timeout(seconds) if deadline.passed else failure
@@ -321,7 +324,7 @@ def _timeout(seconds: float) -> RetryLater:
 
 
 def _broken(how: str) -> RetryLater:
-    return RetryLater("connection", f"the connection to the model broke: {_line(how)}")
+    return RetryLater("connection", f"the connection to the model broke: {one_line(how, _MOST_CHARS)}")
 
 
 def _status_failure(error: "APIStatusError") -> Failure:
@@ -332,11 +335,6 @@ def _status_failure(error: "APIStatusError") -> Failure:
         error.api_message or error.message,
         retry_after(error.response.headers, utc_now()),
     )
-
-
-def _line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 300 else f"{line[:299]}…"
 
 
 class _Heard:

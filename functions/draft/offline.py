@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from galley.drafts import Item
 from galley.runs import Usage
-from sources.clean import clip
+from galley.texts import clip, one_line
 from writing import OFFLINE, Answer, Brief
 
 _ITEMS = 12
@@ -43,7 +43,7 @@ class OfflineModel:
             text = "The figures were computed; the offline model writes no text about them."
             sections = [{"heading": "", "text": text if brief.figures else "There is no material.", "cites": []}]
         count = f": {len(brief.items)} item{'s' if len(brief.items) > 1 else ''}" if brief.items else ""
-        title = f"{clip(_line(brief.title), _HEADING)}{count}"
+        title = f"{one_line(brief.title, _HEADING)}{count}"
         text = json.dumps({"title": title, "sections": sections}, ensure_ascii=False)
         return Answer(model=OFFLINE, stop="end_turn", text=text, usage=Usage(), cost_nanousd=0)
 
@@ -61,7 +61,7 @@ def _titles(items: Sequence[Item]) -> dict[str, object]:
 
 
 def _extract(item: Item, spread: Counter[str], items: int) -> dict[str, object]:
-    sentences = [line for line in map(_line, _SENTENCE_END.split(item.text)) if line]
+    sentences = [line for line in map(one_line, _SENTENCE_END.split(item.text)) if line]
     own = Counter(_words(item.text))
     weights = {word: count * (0.1 + math.log(items / spread[word])) for word, count in own.items()}
     scores = [_score(sentence, weights) / (1 + place / 10) for place, sentence in enumerate(sentences)]
@@ -78,12 +78,8 @@ def _score(sentence: str, weights: Mapping[str, float]) -> float:
 
 
 def _title(item: Item) -> str:
-    return clip(_line(item.title), _HEADING) or "(no title)"
+    return one_line(item.title, _HEADING) or "(no title)"
 
 
 def _words(text: str) -> Sequence[str]:
     return [word for word in _WORD.findall(text.casefold()) if word not in _COMMON]
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())

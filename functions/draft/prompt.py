@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from galley.drafts import Item
 from galley.instants import format_instant
 from galley.retry import NeverSucceeds
-from sources.clean import CUT_MARK, strip_invisible
+from galley.texts import CUT_MARK
+from sources.clean import strip_invisible
 from writing import Brief
 
 ANSWER_SCHEMA: dict[str, object] = {

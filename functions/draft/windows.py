@@ -5,7 +5,7 @@ from datetime import timedelta
 from drafter import Drafter
 from galley.retry import NeverSucceeds
 from galley.runs import RunMessage
-from galley.schedule import InvalidSchedule, calendar_of, zone
+from galley.schedule import InvalidSchedule, zone
 from galley.schedules import ScheduleMissing, Schedules
 from shapes.shape import Window
 
@@ -22,10 +22,7 @@ def window_of(message: RunMessage, drafter: Drafter, schedules: Schedules) -> Wi
     if message.schedule is None:
         return Window(message.slot - period, message.slot, zone(drafter.timezone))
     try:
-        definition = schedules.get(message.schedule)
-        calendar = calendar_of(
-            definition.expression, definition.timezone, definition.created, start=definition.start, end=definition.end
-        )
+        calendar = schedules.get(message.schedule).calendar()
     except ScheduleMissing as error:
         raise NeverSucceeds("schedule_missing", f"schedule {message.schedule} is gone: {error}") from error
     except InvalidSchedule as error:

@@ -16,6 +16,7 @@ from galley.explain import explain
 from galley.instants import format_instant
 from galley.retry import NeverSucceeds, RetryLater
 from galley.runs import Usage
+from galley.texts import clip, listed
 from inert import Inert, defang, inert_line, inert_text, plain_line, target
 
 OFFLINE = "offline"
@@ -194,7 +195,7 @@ def _parse(text: str) -> _Draft:
     try:
         return _Draft.model_validate_json(_json_in(text))
     except ValidationError as error:
-        raise NeverSucceeds("unreadable_answer", explain(error, "the model's answer")[:500]) from error
+        raise NeverSucceeds("unreadable_answer", clip(explain(error, "the model's answer"), 500)) from error
 
 
 def _json_in(text: str) -> str:
@@ -219,8 +220,7 @@ def _about_input(answer: Answer, brief: Brief) -> Iterable[str]:
 
 def _about_cites(unknown: list[str], sections: tuple[Section, ...], known: set[str]) -> Iterable[str]:
     if unknown:
-        named = ", ".join(repr(cite[:40]) for cite in unknown[:_NAMED])
-        yield f"the model cited what is no item: {named}"
+        yield f"the model cited what is no item: {listed([repr(clip(cite, 40)) for cite in unknown], _NAMED)}"
     bare = [str(place) for place, section in enumerate(sections, start=1) if not section.cites]
     if known and bare:
         yield f"no item is cited for section {', '.join(bare)}"
@@ -230,9 +230,7 @@ def _about_markup(made: list[Inert], brief: Brief) -> Iterable[str]:
     own = {item.link for item in brief.items}
     addresses = list(dict.fromkeys(address for one in made for address in one.addresses if address not in own))
     if addresses:
-        named = ", ".join(defang(address) for address in addresses[:_NAMED])
-        more = f" and {len(addresses) - _NAMED} more" if len(addresses) > _NAMED else ""
-        yield f"taken out, links that are no item's: {named}{more}"
+        yield f"taken out, links that are no item's: {listed([*map(defang, addresses)], _NAMED)}"
     markup = sum(one.markup for one in made)
     if markup:
         yield f"taken out, HTML and images: {markup}"

@@ -6,8 +6,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from galley import system
 from galley.observe import logger, metrics
-from galley.runs import RunKey
 from galley.settings import PublishSettings
+from galley.store.rows import run_of_keys
 from publishing import Press, publish
 
 
@@ -22,19 +22,13 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[dic
     settings = PublishSettings.from_environment()
     press = Press(outside.store(settings.table), outside.bucket(settings.bucket), outside.now)
     for record in event["Records"]:
-        key = _run_of(record)
+        key = run_of_keys(record["dynamodb"]["Keys"])
         if key is None:
             continue
-        try:
-            publish(key, press)
-        except Exception:
-            logger.exception("could not publish %s; it comes again", key, extra={"run": str(key)})
-            return {"batchItemFailures": [{"itemIdentifier": record["dynamodb"]["SequenceNumber"]}]}
+        with logger.append_context_keys(run=str(key)):
+            try:
+                publish(key, press)
+            except Exception:
+                logger.exception("could not publish %s; it comes again", key)
+                return {"batchItemFailures": [{"itemIdentifier": record["dynamodb"]["SequenceNumber"]}]}
     return {"batchItemFailures": []}
-
-
-def _run_of(record: dict[str, Any]) -> RunKey | None:
-    """Return the run whose row the record is about; None for another kind of row."""
-    keys = record["dynamodb"]["Keys"]
-    kind, _, drafter = keys["pk"]["S"].partition("#")
-    return RunKey.parse(f"{drafter}:{keys['sk']['S']}") if kind == "RUN" else None

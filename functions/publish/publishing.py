@@ -1,6 +1,6 @@
 """Sending an approved draft to its channels, and recording what is known of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,35 +21,36 @@ class Press:
     now: Callable[[], datetime]
 
 
-class UnknownChannel(Exception):
-    """A draft names a kind of channel that this version cannot send to."""
-
-
 def publish(key: RunKey, press: Press) -> Run | None:
     """Send an approved run's text to each of its channels, and return its row as it then is.
 
-    The text is sent only if it is, by its hash, the one that was approved (G8); otherwise nothing is sent and the run
-    becomes publish_unknown, for a person to settle. A run that is not approved (any more) is left alone.
+    The text is sent only if it is, by its hash, the one that was approved (G8), and only if every channel is one that
+    this version can send to; otherwise nothing is sent and the run becomes publish_unknown, for a person to settle. A
+    run that is not approved (any more) is left alone.
     """
     run = press.store.run(key)
     if run is None or run.status is not Status.APPROVED:
-        logger.info("run %s is not waiting to be published", key, extra={"run": str(key)})
+        logger.info("run %s is not waiting to be published", key)
         return run
     stored = press.store.draft(key)
     if stored is None or text_hash(stored.title, stored.body) != run.text_hash:
         return _settle(run, Status.PUBLISH_UNKNOWN, "the stored text is not the text that was approved", press)
+    unknown = [channel.kind for channel in stored.draft.channels if channel.kind not in CHANNELS]
+    if unknown:
+        detail = f"nothing was sent: channel {unknown[0]!r} is not known; this version sends to: {', '.join(CHANNELS)}"
+        return _settle(run, Status.PUBLISH_UNKNOWN, detail, press)
     for channel in stored.draft.channels:
-        _send(channel, run, stored, press)
+        CHANNELS[channel.kind](channel, run, stored, press)
     where = ", ".join(f"{channel.kind}:{channel.target}" for channel in stored.draft.channels)
     return _settle(run, Status.PUBLISHED, where or "no channel", press)
 
 
-def _send(channel: Channel, run: Run, stored: StoredDraft, press: Press) -> None:
-    match channel.kind:
-        case "s3":
-            s3.send(press.bucket, channel.target, run.key, stored.title, stored.body)
-        case _:
-            raise UnknownChannel(f"run {run.key} names channel {channel.kind!r}; this version sends to: s3")
+def _send_to_s3(channel: Channel, run: Run, stored: StoredDraft, press: Press) -> None:
+    s3.send(press.bucket, channel.target, run.key, stored.title, stored.body)
+
+
+CHANNELS: Mapping[str, Callable[[Channel, Run, StoredDraft, Press], None]] = {"s3": _send_to_s3}
+"""How a draft is sent, by the kind of its channel."""
 
 
 def _settle(run: Run, status: Status, detail: str, press: Press) -> Run | None:
@@ -58,7 +59,7 @@ def _settle(run: Run, status: Status, detail: str, press: Press) -> Run | None:
             tell_outcome(settled)
             return settled
         case Conflict(current):
-            logger.warning("run %s changed while it was published", run.key, extra={"run": str(run.key)})
+            logger.warning("run %s changed while it was published", run.key)
             return current
         case NoSuchRun():
             return None

@@ -1,16 +1,19 @@
-"""Which due slots have no outcome, and what becomes of them."""
+"""Whether the latest due slot of each schedule has an outcome, and what becomes of it where it has none.
+
+Only that slot is looked for: older ones are not.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from galley.contract import InvalidTick, Tick, read_tick
+from galley.contract import InvalidTick, read_tick
 from galley.observe import tell_outcome
 from galley.queue import RunQueue
-from galley.runs import Origin, RunMessage, SkipReason
-from galley.schedule import InvalidSchedule, calendar_of
+from galley.runs import Origin, RunMessage, SkipReason, messages_for
+from galley.schedule import InvalidSchedule
 from galley.schedules import ScheduleDefinition, Schedules
-from galley.store import AlreadyThere, Settled, Store
+from galley.store import AlreadyThere, Settled, Store, UnreadableRow
 
 SETTLING = timedelta(minutes=2)
 """A slot younger than this is left alone: its own tick may still be on its way (Scheduler's precision is a minute)."""
@@ -37,7 +40,7 @@ def sweep(schedules: Schedules, store: Store, queue: RunQueue, *, now: datetime,
     for definition in schedules.all():
         try:
             missed = list(_missed(definition, store, now, trace))
-        except (InvalidSchedule, InvalidTick) as error:
+        except (InvalidSchedule, InvalidTick, UnreadableRow) as error:
             broken.append(f"{definition.name}: {error}")
             continue
         for message in missed:
@@ -57,25 +60,15 @@ def _missed(definition: ScheduleDefinition, store: Store, now: datetime, trace: 
     slot = _latest_due(definition, now)
     if slot is None:
         return
-    for message in _messages(tick, slot, definition.arn, trace):
+    for message in messages_for(tick, slot, origin=Origin.CATCH_UP, schedule=definition.arn, trace=trace):
         if store.run(message.key) is None:
             yield message
 
 
 def _latest_due(definition: ScheduleDefinition, now: datetime) -> datetime | None:
     """Return the schedule's latest settled slot, unless it lies before the schedule became what it is."""
-    calendar = calendar_of(
-        definition.expression, definition.timezone, definition.created, start=definition.start, end=definition.end
-    )
-    slot = calendar.latest_until(now - SETTLING)
+    slot = definition.calendar().latest_until(now - SETTLING)
     return slot if slot is not None and slot >= definition.modified else None
-
-
-def _messages(tick: Tick, slot: datetime, arn: str, trace: str) -> Iterator[RunMessage]:
-    for drafter in tick.drafters:
-        yield RunMessage(
-            drafter=drafter, slot=slot, origin=Origin.CATCH_UP, contract=tick.contract, schedule=arn, trace=trace
-        )
 
 
 def _misfire(store: Store, message: RunMessage, now: datetime) -> bool:

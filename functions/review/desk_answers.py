@@ -1,15 +1,12 @@
-"""What the desk's HTTP API gives: rows and drafts as JSON, and the line that tells a reviewer of a conflict.
-
-Instants are texts like ``2026-03-29T05:00:00Z``, durations whole seconds, money whole nano-dollars.
-"""
+"""What only the desk's HTTP API gives: listings in pages, and a draft as its page shows it."""
 
 from datetime import datetime
 from typing import Any
 
 from desk_reads import Waiting
-from galley.drafts import Item
+from galley.answers import draft_answer, gate_answer, run_answer
 from galley.instants import format_instant
-from galley.runs import Decision, Run, Status
+from galley.runs import Run
 from galley.store import DrafterState, Page, StoredDraft
 from render import link_host, to_html
 
@@ -37,37 +34,19 @@ def waiting_answer(waiting: Waiting, now: datetime) -> dict[str, Any]:
     }
 
 
-def draft_answer(run: Run, stored: StoredDraft, now: datetime) -> dict[str, Any]:
-    """Return all that a reviewer needs to decide: the exact text, what it was made from, and where it will go."""
-    edited = stored.edited_title is not None or stored.edited_body is not None
+def draft_page(run: Run, stored: StoredDraft, now: datetime) -> dict[str, Any]:
+    """Return a draft as the page shows it: its text as safe HTML, each link's host, and for how long it has waited."""
+    answer = draft_answer(run, stored)
     return {
-        "title": stored.title,
-        "body": stored.body,
+        **answer,
         "html": to_html(stored.body),
-        "original": {"title": stored.draft.title, "body": stored.draft.body} if edited else None,
-        "version": run.version,
-        "text_hash": run.text_hash,
-        "items": [_item(item) for item in stored.draft.items],
-        "warnings": list(stored.draft.warnings),
-        "channels": [{"kind": channel.kind, "target": channel.target} for channel in stored.draft.channels],
-        "model": stored.draft.model,
+        "items": [{**item, "link_host": _host(item["link"])} for item in answer["items"]],
         "waiting_seconds": waiting_seconds(run, now),
-        "run": run_answer(run),
     }
 
 
-def _item(item: Item) -> dict[str, Any]:
-    host = None if item.link is None else link_host(item.link)
-    return {
-        "id": item.id,
-        "title": item.title,
-        "text": item.text,
-        "source": item.source,
-        "author": item.author,
-        "published": _instant(item.published),
-        "link": item.link,
-        "link_host": host,
-    }
+def _host(link: str | None) -> str | None:
+    return None if link is None else link_host(link)
 
 
 def runs_answer(page: Page) -> dict[str, Any]:
@@ -79,82 +58,11 @@ def runs_answer(page: Page) -> dict[str, Any]:
     }
 
 
-def run_answer(run: Run) -> dict[str, Any]:
-    """Return a run's row. Who holds its lease stays out: that token lets its bearer store a draft."""
-    return {
-        "run": str(run.key),
-        "drafter": run.drafter,
-        "slot": format_instant(run.slot),
-        "status": str(run.status),
-        "reason": run.reason,
-        "detail": run.detail,
-        "version": run.version,
-        "origin": str(run.origin),
-        "schedule": run.schedule,
-        "contract": run.contract.model_dump(mode="json"),
-        "created": format_instant(run.created),
-        "changed": format_instant(run.changed),
-        "drafted": _instant(run.drafted),
-        "published": _instant(run.published),
-        "next_attempt": _instant(run.next_attempt),
-        "lease_until": _instant(run.lease_until),
-        "attempts": run.attempts,
-        "resend": run.resend,
-        "title": run.title,
-        "text_hash": run.text_hash,
-        "model": run.model,
-        "cost_nanousd": run.cost_nanousd,
-        "usage": {
-            "input_tokens": run.usage.input_tokens,
-            "output_tokens": run.usage.output_tokens,
-            "cache_write_tokens": run.usage.cache_write_tokens,
-            "cache_read_tokens": run.usage.cache_read_tokens,
-        },
-        "decision": None if run.decision is None else _decision(run.decision),
-        "trace": run.trace,
-    }
-
-
-def _decision(decision: Decision) -> dict[str, Any]:
-    return {
-        "reviewer": decision.reviewer,
-        "at": format_instant(decision.at),
-        "read_hash": decision.read_hash,
-        "edited": decision.edited,
-        "reason": None if decision.reason is None else str(decision.reason),
-        "words": decision.words,
-    }
-
-
-def gate_answer(states: list[DrafterState]) -> dict[str, Any]:
+def gates_answer(states: list[DrafterState]) -> dict[str, Any]:
     """Return the gates of some drafters."""
-    return {
-        "drafters": [{"drafter": state.drafter, "pending": state.pending, "paused": state.paused} for state in states]
-    }
-
-
-def conflict_line(run: Run, read_version: int) -> str:
-    """Say why a decision did not take: who was first, and when, or what became of the text that was read."""
-    if run.status is Status.PENDING:
-        return (
-            f"the text of {run.key} is not the one that was read (version {read_version}; now version {run.version});"
-            " nothing was decided, read it again"
-        )
-    if run.decision is None:
-        because = f" ({run.reason})" if run.reason else ""
-        return f"{run.key} is {run.status}{because}; there is nothing to decide"
-    verdict = "approved" if run.decision.reason is None else f"rejected ({run.decision.reason})"
-    edit = " with an edit" if run.decision.edited else ""
-    return (
-        f"{run.key} was already {verdict}{edit} by {run.decision.reviewer} at {format_instant(run.decision.at)};"
-        " nothing was changed"
-    )
+    return {"drafters": [gate_answer(state) for state in states]}
 
 
 def waiting_seconds(run: Run, now: datetime) -> int:
     """Return for how long the draft has waited, in whole seconds; never less than none."""
     return max(0, int((now - (run.drafted or run.changed)).total_seconds()))
-
-
-def _instant(moment: datetime | None) -> str | None:
-    return None if moment is None else format_instant(moment)

@@ -1,12 +1,10 @@
-"""What the desk reads from the store: the waiting drafts, one draft as a whole, and listings of runs."""
+"""The desk's listings: the drafts that wait, and runs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from galley.drafts import text_hash
-from galley.runs import Run, RunKey, Status
-from galley.store import Page, Store, StoredDraft
-from galley.store.rows import UnreadableRow
+from galley.runs import Run, Status
+from galley.store import Page, Store, UnreadableRow
 
 WAITING_ON_A_PAGE = 25
 RUNS_ON_A_PAGE = 100
@@ -14,14 +12,6 @@ RUNS_ON_A_PAGE = 100
 
 class NoSuchPlace(ValueError):
     """A listing cannot go on where it is asked to. Its text is one line."""
-
-
-class NotFound(Exception):
-    """There is nothing by that name. Its text is one line."""
-
-
-class TextMismatch(Exception):
-    """The stored text is not the one its row was made with, so nobody could know what they decide on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,40 +59,6 @@ def _page(read: Callable[[], Page], after: str | None) -> Page:
         raise NoSuchPlace(
             f"query: field 'after' is {after[:80]!r}: it is no place in this listing; start it again without one"
         ) from error
-
-
-def read_run(store: Store, key: RunKey) -> Run:
-    """Return one run.
-
-    Raises:
-        NotFound: when there is no such run.
-    """
-    run = store.run(key)
-    if run is None:
-        raise NotFound(f"there is no run {key}")
-    return run
-
-
-def read_draft(store: Store, key: RunKey) -> tuple[Run, StoredDraft]:
-    """Return a run and its text, which belong together: the text has the hash that the row says.
-
-    Row and text are two reads. A decision with an edit may fall between them, so the row is read once more
-    before the two are said not to belong together.
-
-    Raises:
-        NotFound: when there is no such run, or it has no draft.
-        TextMismatch: when the text is not the row's.
-    """
-    run = read_run(store, key)
-    stored = store.draft(key)
-    if stored is None:
-        because = f" ({run.reason})" if run.reason else ""
-        raise NotFound(f"{key} has no draft: it is {run.status}{because}")
-    if run.text_hash != text_hash(stored.title, stored.body):
-        run = read_run(store, key)
-        if run.text_hash != text_hash(stored.title, stored.body):
-            raise TextMismatch(f"the stored text of {key} is not the text its row was made with; do not decide on it")
-    return run, stored
 
 
 def list_runs(store: Store, drafter: str | None, status: Status | None, after: str | None) -> Page:

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Self, TypeVar
-from unicodedata import category
 from urllib.parse import unquote
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -16,17 +16,11 @@ from pydantic import (
 )
 
 from galley.contract import DrafterName
+from galley.edits import checked_body, checked_title, checked_words, has_control
 from galley.explain import explain
 from galley.runs import WATCHED, RejectReason, RunKey, Status
 from galley.store import Approve, Reject
 
-MAX_TITLE = 300
-MAX_BODY = 60_000
-"""Characters of an edit. It is kept beside the original in one row, and a row of DynamoDB holds 400 KB.
-
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
-"""
-MAX_WORDS = 2_000
 MAX_NAMES = 50
 MAX_REVIEWER = 320
 
@@ -51,28 +45,14 @@ class ApproveRequest(_Request):
 
     version: int = Field(strict=True, ge=1)
     text_hash: TextHash
-    title: str | None = Field(default=None, min_length=1, max_length=MAX_TITLE)
-    body: str | None = Field(default=None, min_length=1, max_length=MAX_BODY, validate_default=True)
-
-    @field_validator("title", "body", mode="before")
-    @classmethod
-    def _one_kind_of_line_end(cls, text: object) -> object:
-        return text.replace("\r\n", "\n").replace("\r", "\n") if isinstance(text, str) else text
-
-    @field_validator("title")
-    @classmethod
-    def _one_line(cls, title: str | None) -> str | None:
-        if title is not None and (not title.strip() or _has_control(title)):
-            raise ValueError("must be one line of text without control characters")
-        return title
+    title: Annotated[str, AfterValidator(checked_title)] | None = None
+    body: Annotated[str, AfterValidator(checked_body)] | None = Field(default=None, validate_default=True)
 
     @field_validator("body")
     @classmethod
     def _with_its_title(cls, body: str | None, info: ValidationInfo) -> str | None:
         if "title" in info.data and (body is None) != (info.data["title"] is None):
             raise ValueError("an edit sends title and body together")
-        if body is not None and (not body.strip() or _has_control(body, but="\n\t")):
-            raise ValueError("must be text without control characters other than line ends and tabs")
         return body
 
     @property
@@ -81,18 +61,13 @@ class ApproveRequest(_Request):
         return Approve(self.title, self.body)
 
 
-def _has_control(text: str, but: str = "") -> bool:
-    """Tell whether the text holds a control character, a line separator or half of a surrogate pair."""
-    return any(category(character) in ("Cc", "Cs", "Zl", "Zp") for character in text if character not in but)
-
-
 class RejectRequest(_Request):
     """A no to the text at a version and hash, with its reason and, if the reviewer likes, words."""
 
     version: int = Field(strict=True, ge=1)
     text_hash: TextHash
     reason: RejectReason
-    words: Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_WORDS)] = ""
+    words: Annotated[str, AfterValidator(checked_words)] = ""
 
     @property
     def verdict(self) -> Reject:
@@ -100,7 +75,8 @@ class RejectRequest(_Request):
         return Reject(self.reason, self.words)
 
 
-Cursor = Annotated[str, StringConstraints(max_length=4_000)]
+PageToken = Annotated[str, StringConstraints(max_length=4_000)]
+"""Where a listing goes on: what its last page gave as ``next``."""
 
 
 class _Query(_Request):
@@ -120,7 +96,7 @@ class _Query(_Request):
 class DraftsQuery(_Query):
     """Which page of the waiting drafts."""
 
-    after: Cursor | None = None
+    after: PageToken | None = None
 
 
 class RunsQuery(_Query):
@@ -128,7 +104,7 @@ class RunsQuery(_Query):
 
     drafter: DrafterName | None = None
     status: Status | None = Field(default=None, validate_default=True)
-    after: Cursor | None = None
+    after: PageToken | None = None
 
     @field_validator("status")
     @classmethod
@@ -188,6 +164,6 @@ def reviewer_of(claims: Mapping[str, Any]) -> str:
     subject = str(claims.get("sub") or "")
     name = str(claims.get("email") or claims.get("username") or subject)
     reviewer = name if name == subject else f"{name} ({subject})"
-    if not subject or _has_control(reviewer) or len(reviewer) > MAX_REVIEWER:
+    if not subject or has_control(reviewer) or len(reviewer) > MAX_REVIEWER:
         raise NoReviewer("the request does not say who sends it; sign in and try again")
     return reviewer

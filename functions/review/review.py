@@ -15,9 +15,9 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 import desk_page
-from desk_answers import conflict_line, draft_answer, gate_answer, run_answer, runs_answer, waiting_answer
+from desk_answers import draft_page, gates_answer, runs_answer, waiting_answer
 from desk_headers import login_origin, with_security_headers
-from desk_reads import NoSuchPlace, NotFound, TextMismatch, list_runs, read_draft, read_run, waiting
+from desk_reads import NoSuchPlace, list_runs, waiting
 from desk_requests import (
     ApproveRequest,
     DraftersQuery,
@@ -31,12 +31,13 @@ from desk_requests import (
     run_key,
 )
 from galley import system
+from galley.answers import conflict_line, run_answer
 from galley.observe import logger
+from galley.reading import NotFound, TextMismatch, read_draft, read_run
 from galley.retry import NeverSucceeds
 from galley.runs import InvalidRunKey
 from galley.settings import ReviewSettings
-from galley.store import Conflict, NoSuchRun, RowsDisagree, Settled, Store, StoreBusy
-from galley.store.rows import UnreadableRow
+from galley.store import Conflict, NoSuchRun, RowsDisagree, Settled, Store, StoreBusy, UnreadableRow
 
 HTTP: dict[type[object], tuple[HTTPStatus, str]] = {
     Settled: (HTTPStatus.OK, "decided"),
@@ -82,6 +83,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     # The resolver keeps the event in a class, for one invocation at a time as in Lambda. Elsewhere two threads would
     # read each other's event, and with it each other's reviewer.
     with _one_at_a_time:
+        app.context["settings"] = settings
         answer = app.resolve(_as_get(event) if head else event, context)
     if head:
         answer["body"] = ""
@@ -119,7 +121,7 @@ def asset(name: str, version: str = "") -> Answer:
 @_route("GET", "/config")
 def config() -> Answer:
     """Where reviewers log in; ``local`` where the desk itself knows its reviewer."""
-    settings = ReviewSettings.from_environment()
+    settings = _settings()
     if not settings.login_domain:
         return _json(HTTPStatus.OK, {"login": "local"})
     return _json(
@@ -149,7 +151,7 @@ def drafts() -> Answer:
 def draft(drafter: str, slot: str) -> Answer:
     """One draft with everything that a reviewer needs to decide."""
     run, stored = read_draft(_store(), run_key(drafter, slot))
-    return _json(HTTPStatus.OK, draft_answer(run, stored, system.current().now()))
+    return _json(HTTPStatus.OK, draft_page(run, stored, system.current().now()))
 
 
 @_route("POST", "/drafts/<drafter>/<slot>/approve")
@@ -182,7 +184,7 @@ def drafters() -> Answer:
     """The gates of the drafters that are named."""
     query = DraftersQuery.of(app.current_event.query_string_parameters)
     store = _store()
-    return _json(HTTPStatus.OK, gate_answer([store.drafter(name) for name in query.names]))
+    return _json(HTTPStatus.OK, gates_answer([store.drafter(name) for name in query.names]))
 
 
 def _decide(drafter: str, slot: str, model: type[ApproveRequest] | type[RejectRequest]) -> Answer:
@@ -211,7 +213,13 @@ def _decide(drafter: str, slot: str, model: type[ApproveRequest] | type[RejectRe
 
 
 def _store() -> Store:
-    return system.current().store(ReviewSettings.from_environment().table)
+    return system.current().store(_settings().table)
+
+
+def _settings() -> ReviewSettings:
+    """Return the settings that this request was begun with."""
+    settings: ReviewSettings = app.context["settings"]
+    return settings
 
 
 def _body() -> str | None:

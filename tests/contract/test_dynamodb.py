@@ -46,9 +46,9 @@ from galley.store import (
     Reject,
     RowsDisagree,
     StoreBusy,
+    UnreadableRow,
 )
 from galley.store.dynamodb import MOST_ITEM_BYTES, TRIES, DynamoStore
-from galley.store.rows import UnreadableRow
 from support.aws import Requests, client, create_table, error, watched
 
 TRANSACTION, READ, QUERY = "TransactWriteItems", "GetItem", "Query"

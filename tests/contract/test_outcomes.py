@@ -29,6 +29,7 @@ from contract.material import (
 from galley.drafts import Draft, text_hash
 from galley.runs import RejectReason, Run, SkipReason, Status, Usage
 from galley.store import AlreadyThere, Bill, LeaseLost, Limits, Reject, Settled, Store, StoredDraft
+from galley.texts import CUT_MARK
 
 TOKENS = BILL.usage.input_tokens + BILL.usage.output_tokens
 
@@ -100,7 +101,7 @@ def test_a_released_run_says_why_and_has_no_text(store: Store, status: Status) -
 def test_a_detail_is_kept_up_to_a_thousand_characters(store: Store) -> None:
     after = settled(store.release(claimed(store), Status.FAILED, "refusal", "x" * 5_000, BILL, now=NOW))
 
-    assert after.detail == "x" * 999 + "…"
+    assert after.detail == "x" * (1_000 - len(CUT_MARK)) + CUT_MARK
 
 
 def test_a_postponed_run_keeps_its_place_and_shows_its_error_and_its_next_attempt(store: Store) -> None:

@@ -10,6 +10,7 @@ from contract.implementations import VISIBILITY, Received, RunQueueUnderTest
 from contract.material import DIGEST, REPORT, later, message
 from galley.queue import MAX_RECEIVES, RECEIVES_EXHAUSTED, DeadLetter
 from galley.runs import RunMessage, read_message
+from galley.texts import CUT_MARK
 
 LETTER = DeadLetter(
     body=message().model_dump_json(),
@@ -202,7 +203,7 @@ def test_a_long_detail_is_kept_up_to_a_thousand_characters(
     clock.shift(MOMENT)
 
     (letter,) = queues.queue.dead_runs()
-    assert letter.detail == "ä" * 1_000
+    assert letter.detail == "ä" * (1_000 - len(CUT_MARK)) + CUT_MARK
 
 
 @pytest.mark.guarantee("G5")

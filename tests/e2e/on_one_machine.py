@@ -16,10 +16,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from galley.runs import Status
-from galley.schedules import Schedules
 from galley_cli.checkout import Checkout
 from galley_cli.local.bucket import FolderBucket
-from galley_cli.local.deployment import deployed
 from galley_cli.local.queue import SqliteQueues, TickQueue
 from galley_cli.local.running import Running
 from galley_cli.local.state import StateDirectory
@@ -70,10 +68,6 @@ class OneMachine:
     bucket: FolderBucket
     complaints: list[str]
     _cookie: str = ""
-
-    @property
-    def schedules(self) -> Schedules:
-        return deployed(self.state.root)
 
     def at(self, now: datetime) -> None:
         self.clock.set(now)

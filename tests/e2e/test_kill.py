@@ -140,7 +140,7 @@ def wait_for_commits(root: Path, count: int, seconds: float) -> None:
 @pytest.mark.guarantee("G1")
 @pytest.mark.guarantee("G2")
 @pytest.mark.guarantee("G6")
-def test_twenty_kills_lose_no_draft_double_none_and_leave_counts_equal_to_rows(tmp_path: Path) -> None:
+def test_g1_g2_g6_twenty_kills_lose_no_draft_double_none_and_leave_counts_equal_to_rows(tmp_path: Path) -> None:
     root = tmp_path / "state"
     dice = random.Random(20260329)
     witness = Witness(root)

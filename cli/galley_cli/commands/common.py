@@ -1,6 +1,7 @@
 """What the commands share: their options, the system they act on, how they print, and how they fail."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -59,6 +60,13 @@ class Operating:
     stack: str | None
     as_json: bool
 
+    def __post_init__(self) -> None:
+        """Refuse two systems at once."""
+        if self.stack is not None and self.state is not DEFAULT_STATE:
+            raise BadInput(
+                f"--state {self.state} is a system on this machine and --stack {self.stack} a deployed one; give one"
+            )
+
     def open(self) -> Opened:
         """Open the deployed stack that was named, else the state directory, whether or not a system runs on it.
 
@@ -71,16 +79,49 @@ class Operating:
     def print(self, data: object, table: "Callable[[Console], None]") -> None:
         """Print ``data`` as JSON if that was asked for, else let ``table`` print for a person."""
         if self.as_json:
-            sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+            sys.stdout.write(json_text(data, indent=2) + "\n")
         else:
             table(console())
+
+
+def json_text(data: object, *, indent: int | None = None) -> str:
+    """Return JSON that loses nothing on standard output, whatever its encoding."""
+    unicode = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    return json.dumps(data, indent=indent, ensure_ascii=not unicode)
+
+
+def group(name: str, help: str) -> typer.Typer:
+    """Return an empty group of commands, which prints its help when it is given none."""
+    made = typer.Typer(name=name, help=help, invoke_without_command=True)
+    made.callback()(show_help)
+    return made
+
+
+def show_help(context: typer.Context) -> None:
+    """Print the help of a group of commands that was given none."""
+    if context.invoked_subcommand is None:
+        sys.stdout.write(context.get_help().rstrip() + "\n")
+
+
+def whole_number(least: int, most: int) -> Callable[[str | int], int]:
+    """Return what reads an option that is a whole number between two: its text, or its default."""
+
+    def read(given: str | int) -> int:
+        text = str(given)
+        if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+            raise typer.BadParameter(f"{text!r} is not a whole number from {least} to {most}.")
+        return int(text)
+
+    return read
 
 
 def console() -> "Console":
     """Return a console on standard output. Text is printed as it is: what comes from outside holds no markup."""
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() else WIDTH_FOR_PROGRAMS
+    columns = os.environ.get("COLUMNS", "")
+    told = int(columns) if columns.isdecimal() and int(columns) > 0 else WIDTH_FOR_PROGRAMS
+    width = None if sys.stdout.isatty() else told
     return Console(markup=False, highlight=False, emoji=False, soft_wrap=True, width=width)
 
 
@@ -88,7 +129,7 @@ def explained(error: BaseException) -> tuple[str, int] | None:
     """Return the one line and the exit code of an error that a person can understand; None for a fault of ours."""
     match error:
         case typer.TyperException():
-            return error.format_message(), error.exit_code
+            return error.format_message().replace("Value error, ", "", 1), error.exit_code
         case Refused():
             return str(error), REFUSED
         case BadInput():
@@ -106,7 +147,15 @@ _KNOWN: Mapping[int, tuple[str, ...]] = {
         "galley_cli.local.state.StateInUse",
         "galley_cli.local.state.StateBusy",
         "galley_cli.stack.StackUnreachable",
+        "galley.bucket.ObjectMissing",
+        "galley.bucket.ObjectTooLarge",
+        "galley.reading.NotFound",
+        "galley.reading.TextMismatch",
+        "galley.retry.NeverSucceeds",
+        "galley.schedules.ScheduleMissing",
+        "galley.store.RowsDisagree",
         "galley.store.StoreBusy",
+        "galley.store.UnreadableRow",
         "galley.queue.QueueUnavailable",
         "botocore.exceptions.BotoCoreError",
         "botocore.exceptions.ClientError",
@@ -129,7 +178,7 @@ _KNOWN: Mapping[int, tuple[str, ...]] = {
 def _is_a(error: BaseException, name: str) -> bool:
     module, _, attribute = name.rpartition(".")
     loaded = sys.modules.get(module)
-    return loaded is not None and isinstance(error, getattr(loaded, attribute))
+    return isinstance(error, getattr(loaded, attribute, ()))
 
 
 def _open_local(state: Path) -> Opened:
@@ -140,9 +189,9 @@ def _open_local(state: Path) -> Opened:
     directory = StateDirectory.open_existing(state)
     system = LocalSystem(directory, deployed(directory.root), {})
     return Opened(
-        store=system.store("local:table"),
-        queue=system.queue("local:runs", "local:dead-runs", "local:dead-ticks"),
-        schedules=system.schedules("galley"),
+        store=system.local_store,
+        queue=system.local_queues,
+        schedules=system.local_schedules,
         now=system.now,
     )
 

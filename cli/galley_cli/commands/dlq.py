@@ -5,15 +5,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from galley.answers import run_answer
 from galley.queue import DeadLetter, DeadTick
 from galley.runs import Run, RunKey, Status
-from galley_cli.commands.common import DEFAULT_STATE, JsonOption, Opened, Operating, Refused, StackOption, StateOption
-from galley_cli.commands.shown import columns, letter_json, run_json, state_of, tick_json, watched
+from galley.store import UnreadableRow
+from galley_cli.commands.common import (
+    DEFAULT_STATE,
+    JsonOption,
+    Opened,
+    Operating,
+    Refused,
+    StackOption,
+    StateOption,
+    group,
+)
+from galley_cli.commands.shown import columns, letter_json, status_of, tick_json, value_lines, watched
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-dlq = typer.Typer(name="dlq", help="See what failed for good: runs and ticks.", no_args_is_help=True)
+dlq = group("dlq", "See what failed for good: runs and ticks.")
 
 LIMIT = 1000
 
@@ -38,7 +49,7 @@ class DeadRun:
         return {
             "run": self.name,
             "letter": None if self.letter is None else letter_json(self.letter),
-            "row": None if self.row is None else run_json(self.row),
+            "row": None if self.row is None else run_answer(self.row),
         }
 
 
@@ -47,19 +58,23 @@ def list_dead(state: StateOption = DEFAULT_STATE, stack: StackOption = None, as_
     """List dead runs and dead ticks, oldest first. A letter without a failed row, or the reverse, is shown as such."""
     operating = Operating(state, stack, as_json)
     opened = operating.open()
-    dead, ticks = _dead_runs(opened), opened.queue.dead_ticks(limit=LIMIT)
+    dead, unreadable = _dead_runs(opened)
+    ticks = opened.queue.dead_ticks(limit=LIMIT)
 
     def table(console: "Console") -> None:
         listed = columns("dead run", "reason", "letter", "row")
         for one in dead:
-            row = "none" if one.row is None else state_of(one.row)
+            row = "none" if one.row is None else status_of(one.row)
             letter = "none" if one.letter is None else f"{one.letter.last:%Y-%m-%d %H:%M}Z"
             listed.add_row(one.name, one.reason, letter, row)
         console.print(listed if dead else "No run is dead.")
         for tick in ticks:
             console.print(f"dead tick at {tick.at:%Y-%m-%d %H:%M}Z: {_of_tick(tick)}")
+        for line in unreadable:
+            console.print(f"unreadable: {line}")
 
-    operating.print({"runs": [one.json() for one in dead], "ticks": [tick_json(tick) for tick in ticks]}, table)
+    shown = {"runs": [one.json() for one in dead], "ticks": [tick_json(tick) for tick in ticks]}
+    operating.print({**shown, "unreadable": unreadable}, table)
 
 
 @dlq.command()
@@ -71,33 +86,39 @@ def show(
 ) -> None:
     """Show everything that is known of a dead run."""
     operating = Operating(state, stack, as_json)
-    found = [one for one in _dead_runs(operating.open()) if one.name == run]
+    dead, unreadable = _dead_runs(operating.open())
+    found = [one for one in dead if one.name == run]
     if not found:
-        raise Refused(f"no dead letter and no failed run is named {run!r}; see 'galley dlq list'")
+        others = f"; unreadable: {'; '.join(unreadable)}" if unreadable else ""
+        raise Refused(f"no dead letter and no failed run is named {run!r}; see 'galley dlq list'{others}")
 
     def lines(console: "Console") -> None:
         for part in ("letter", "row"):
             for one in found:
-                for name, value in (one.json()[part] or {}).items():
-                    if value not in (None, ""):
-                        console.print(f"{part}.{name:16} {value}")
+                for line in value_lines(one.json()[part], part):
+                    console.print(line)
 
     operating.print({"runs": [one.json() for one in found]}, lines)
 
 
-def _dead_runs(opened: Opened) -> list[DeadRun]:
-    """Return dead letters joined with their rows, and failed rows without a letter."""
+def _dead_runs(opened: Opened) -> tuple[list[DeadRun], list[str]]:
+    """Return dead letters joined with their rows, failed rows without a letter, and a line for each unreadable row."""
     letters = opened.queue.dead_runs(limit=LIMIT)
-    rows = {str(row.key): row for row in watched(opened.store, Status.FAILED).runs}
+    failed = watched(opened.store, Status.FAILED)
+    rows = {str(row.key): row for row in failed.runs}
+    unreadable = list(failed.unreadable)
     dead = []
     for number, letter in enumerate(letters, 1):
         name = letter.run or f"unreadable-{number}"
-        dead.append(DeadRun(name, letter, rows.pop(name, None) or _row(opened, letter)))
-    return [*dead, *(DeadRun(name, None, row) for name, row in rows.items())]
-
-
-def _row(opened: Opened, letter: DeadLetter) -> Run | None:
-    return None if letter.run is None else opened.store.run(RunKey.parse(letter.run))
+        row = rows.pop(name, None)
+        if row is None and letter.run is not None:
+            try:
+                row = opened.store.run(RunKey.parse(letter.run))
+            except UnreadableRow as error:
+                if str(error) not in unreadable:
+                    unreadable.append(str(error))
+        dead.append(DeadRun(name, letter, row))
+    return [*dead, *(DeadRun(name, None, row) for name, row in rows.items())], unreadable
 
 
 def _of_tick(tick: DeadTick) -> str:

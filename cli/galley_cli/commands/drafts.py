@@ -1,17 +1,23 @@
 """``galley drafts``: read what waits, and decide it."""
 
-import getpass
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from galley.answers import conflict_line, draft_answer, run_answer
+from galley.edits import MAX_WORDS, checked_body, checked_title, checked_words
+from galley.money import usd
+from galley.reading import read_draft, read_run
 from galley.runs import RejectReason, Run, RunKey, Status
 from galley.store import Approve, Conflict, NoSuchRun, Reject, Settled, StoredDraft
 from galley_cli.commands.common import (
@@ -23,15 +29,19 @@ from galley_cli.commands.common import (
     Refused,
     StackOption,
     StateOption,
+    console,
+    group,
 )
-from galley_cli.commands.shown import columns, draft_json, run_json, state_of, watched
+from galley_cli.commands.shown import columns, status_of, watched
+from galley_cli.os_user import os_user
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-drafts = typer.Typer(
-    name="drafts", help="Read the drafts that wait for a decision, and decide them.", no_args_is_help=True
-)
+drafts = group("drafts", "Read the drafts that wait for a decision, and decide them.")
+
+SHORTEST_HASH = 8
+"""How many characters of a hash name a text, at least."""
 
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="daily-digest:2026-03-29T05:00:00Z")]
 HashOption = Annotated[
@@ -62,7 +72,7 @@ def list_drafts(state: StateOption = DEFAULT_STATE, stack: StackOption = None, a
         for line in page.unreadable:
             console.print(f"unreadable: {line}")
 
-    operating.print({"drafts": [run_json(run) for run in page.runs], "unreadable": list(page.unreadable)}, table)
+    operating.print({"drafts": [run_answer(run) for run in page.runs], "unreadable": list(page.unreadable)}, table)
 
 
 @drafts.command()
@@ -72,13 +82,8 @@ def show(
     """Show a draft: its text, its warnings, what it was made from, and the hash to decide it by."""
     operating = Operating(state, stack, as_json)
     opened = operating.open()
-    key = RunKey.parse(run)
-    row, stored = opened.store.run(key), opened.store.draft(key)
-    if row is None:
-        raise Refused(f"there is no run {key}")
-    if stored is None:
-        raise Refused(f"run {key} has no draft; it is {state_of(row)}{f' ({row.detail})' if row.detail else ''}")
-    operating.print(draft_json(row, stored), lambda console: _print_draft(console, _Read(row, stored)))
+    row, stored = read_draft(opened.store, RunKey.parse(run))
+    operating.print(draft_answer(row, stored), lambda console: _print_draft(console, _Read(row, stored)))
 
 
 @drafts.command()
@@ -101,7 +106,7 @@ def approve(
 def reject(
     run: RunArgument,
     reason: Annotated[RejectReason, typer.Option(help="Why.")],
-    words: Annotated[str, typer.Option(help="In your own words, at most 1000 characters.")] = "",
+    words: Annotated[str, typer.Option(help=f"In your own words, at most {MAX_WORDS} characters.")] = "",
     read_hash: HashOption = None,
     yes: YesOption = False,
     state: StateOption = DEFAULT_STATE,
@@ -109,8 +114,7 @@ def reject(
     as_json: JsonOption = False,
 ) -> None:
     """Reject a draft, with the reason."""
-    if len(words) > 1000:
-        raise BadInput(f"--words has {len(words)} characters; use at most 1000")
+    words = _checked("--words", checked_words, words)
     operating = Operating(state, stack, as_json)
     opened = operating.open()
     read = _read_to_decide(opened, run, read_hash, yes, "Reject this text?")
@@ -125,6 +129,7 @@ def edit(
         typer.Option("--file", metavar="FILE", help="The new text, its first line the title; - is standard input."),
     ] = None,
     read_hash: HashOption = None,
+    yes: YesOption = False,
     state: StateOption = DEFAULT_STATE,
     stack: StackOption = None,
     as_json: JsonOption = False,
@@ -133,43 +138,74 @@ def edit(
     operating = Operating(state, stack, as_json)
     opened = operating.open()
     read = _pending(opened, run, read_hash)
-    text = _edited(read) if file is None else _text_of(file)
+    if file is None:
+        with _edited(read) as text:
+            edit = _edit_of(text)
+            if not yes:
+                _confirm("Approve this edit?")
+            _decide(operating, opened, read, edit)
+        return
+    edit = _edit_of(_text_of(file))
+    if read_hash is None and not yes:
+        _need_terminal()
+        console().print(f"{edit.title}\n\n{edit.body}\n")
+        _confirm("Approve this edit?")
+    _decide(operating, opened, read, edit)
+
+
+def _edit_of(text: str) -> Approve:
     title, _, body = text.lstrip().partition("\n")
     title, body = title.removeprefix("# ").strip(), body.strip()
     if not title or not body:
         raise BadInput("the edit needs a title in its first line and a text below it; nothing was decided")
-    _decide(operating, opened, read, Approve(title, body))
+    return Approve(_checked("the edit's title", checked_title, title), _checked("the edit's text", checked_body, body))
+
+
+def _checked(what: str, check: Callable[[str], str], text: str) -> str:
+    try:
+        return check(text)
+    except ValueError as error:
+        raise BadInput(f"{what} {error}; nothing was decided") from error
 
 
 def _read_to_decide(opened: Opened, run: str, read_hash: str | None, yes: bool, question: str) -> _Read:
     """Return the draft that the reviewer has read: by its hash, or because it is shown and confirmed here."""
     read = _pending(opened, run, read_hash)
     if read_hash is None and not yes:
-        if not sys.stdin.isatty():
-            raise BadInput(
-                "say which text you decide: --hash with the hash that 'galley drafts show' prints, "
-                "or --yes for whatever is stored now"
-            )
-        from galley_cli.commands.common import console
-
+        _need_terminal()
         _print_draft(console(), read)
-        if not typer.confirm(question):
-            raise Refused("nothing was decided")
+        _confirm(question)
     return read
 
 
-def _pending(opened: Opened, run: str, read_hash: str | None) -> _Read:
-    key = RunKey.parse(run)
-    row, stored = opened.store.run(key), opened.store.draft(key)
-    if row is None:
-        raise Refused(f"there is no run {key}")
-    if row.status is not Status.PENDING or stored is None:
-        raise Refused(_is_now(row))
-    if read_hash is not None and (len(read_hash) < 8 or not (row.text_hash or "").startswith(read_hash.lower())):
-        raise Refused(
-            f"run {key} has the text {(row.text_hash or '')[:12]} now, not {read_hash!r}; read it again "
-            "(at least 8 characters of the hash are needed)"
+def _need_terminal() -> None:
+    if not sys.stdin.isatty():
+        raise BadInput(
+            "say which text you decide: --hash with the hash that 'galley drafts show' prints, "
+            "or --yes for whatever is stored now"
         )
+
+
+def _confirm(question: str) -> None:
+    """Ask, and refuse unless the answer is yes."""
+    try:
+        if typer.confirm(question):
+            return
+    except typer.Abort:  # Ctrl-C or Ctrl-D, which leave the cursor behind the question
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+    raise Refused("nothing was decided")
+
+
+def _pending(opened: Opened, run: str, read_hash: str | None) -> _Read:
+    if read_hash is not None and len(read_hash) < SHORTEST_HASH:
+        raise BadInput(f"--hash {read_hash!r} is too short; give at least {SHORTEST_HASH} characters of the hash")
+    row = read_run(opened.store, RunKey.parse(run))
+    if row.status is not Status.PENDING:
+        raise Refused(conflict_line(row, row.version))
+    row, stored = read_draft(opened.store, row.key)
+    if read_hash is not None and not (row.text_hash or "").startswith(read_hash.lower()):
+        raise Refused(f"run {row.key} has the text {(row.text_hash or '')[:12]} now, not {read_hash!r}; read it again")
     return _Read(row, stored)
 
 
@@ -179,49 +215,69 @@ def _decide(operating: Operating, opened: Opened, read: _Read, verdict: Approve 
         verdict,
         version=read.run.version,
         read_hash=read.run.text_hash or "",
-        reviewer=f"{getpass.getuser()} (command line)",
+        reviewer=f"{os_user()} (command line)",
         now=opened.now(),
     )
     match outcome:
         case Settled(run):
-            operating.print(run_json(run), lambda console: console.print(f"{run.key} is {run.status}."))
+            operating.print(run_answer(run), lambda console: console.print(f"{run.key} is {run.status}."))
         case Conflict(run):
-            raise Refused(_is_now(run))
+            raise Refused(conflict_line(run, read.run.version))
         case NoSuchRun():
             raise Refused(f"there is no run {read.run.key} any more")
 
 
-def _is_now(run: Run) -> str:
-    who = ""
-    if run.decision is not None:
-        who = f", decided by {run.decision.reviewer} at {run.decision.at:%Y-%m-%d %H:%M}Z"
-    return f"run {run.key} does not wait for a decision; it is {state_of(run)}{who}"
-
-
-def _edited(read: _Read) -> str:
-    """Return what the reviewer's editor left of the draft."""
+@contextmanager
+def _edited(read: _Read) -> Iterator[str]:
+    """Give what the reviewer's editor left of the draft, in a file that stays where the block does not decide it."""
     if not sys.stdin.isatty():
         raise BadInput("there is no terminal for an editor; give the new text with --file, - for standard input")
     before = f"{read.stored.title}\n\n{read.stored.body}\n"
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"{read.run.drafter}.md"
-        file.write_text(before, encoding="utf-8")
-        try:
-            subprocess.run([*shlex.split(editor), str(file)], check=True)  # noqa: S603 - the reviewer's own editor
-        except (OSError, ValueError, subprocess.CalledProcessError) as error:
-            raise BadInput(f"EDITOR is {editor!r}: {error}; nothing was decided") from error
-        after = file.read_text(encoding="utf-8")
-    if after == before:
-        raise Refused("the text was not changed; nothing was decided")
-    return after
+    folder = Path(tempfile.mkdtemp(prefix="galley-edit-"))
+    file = folder / f"{read.run.drafter}.md"
+    file.write_text(before, encoding="utf-8")
+    try:
+        _run_editor(file)
+        after = _text_of(file)
+        if after == before:
+            raise Refused("the text was not changed; nothing was decided")
+        yield after
+    except BaseException:
+        if file.is_file() and file.read_bytes() != before.encode():
+            sys.stderr.write(f"galley: your text is kept in {file}; edit takes it with --file\n")
+            raise
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run_editor(file: Path) -> None:
+    variable = next((name for name in ("VISUAL", "EDITOR") if os.environ.get(name)), None)
+    editor = os.environ[variable] if variable else "vi"
+    remedy = f"nothing was decided; set {variable or 'EDITOR'} to your editor, or give the new text with --file"
+    named = f"{variable} is {editor!r}" if variable else f"the editor is {editor!r}"
+    try:
+        subprocess.run([*shlex.split(editor), str(file)], check=True)  # noqa: S603 - the reviewer's own editor
+    except FileNotFoundError as error:
+        raise BadInput(f"{named}: there is no such program; {remedy}") from error
+    except subprocess.CalledProcessError as error:
+        ended = f"was ended by signal {-error.returncode}" if error.returncode < 0 else f"failed ({error.returncode})"
+        raise BadInput(f"{named}: it {ended}; {remedy}") from error
+    except OSError as error:
+        raise BadInput(f"{named}: it cannot be started ({error.strerror}); {remedy}") from error
+    except ValueError as error:
+        raise BadInput(f"{named}: a quotation mark is not closed; {remedy}") from error
 
 
 def _text_of(file: Path) -> str:
     try:
         return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"--file {file}: cannot be read as UTF-8 text ({error})") from error
+    except FileNotFoundError as error:
+        raise BadInput(f"--file {file}: there is no such file; nothing was decided") from error
+    except OSError as error:
+        raise BadInput(f"--file {file}: cannot be read ({error.strerror}); nothing was decided") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"--file {file}: is not UTF-8 text; nothing was decided") from error
 
 
 def _print_draft(console: "Console", read: _Read) -> None:
@@ -232,5 +288,5 @@ def _print_draft(console: "Console", read: _Read) -> None:
     for item in stored.draft.items:
         console.print(f"[{item.id}] {item.title}{f' <{item.link}>' if item.link else ''}")
     goes_to = ", ".join(f"{channel.kind}:{channel.target}" for channel in stored.draft.channels) or "nowhere"
-    console.print(f"\nrun {run.key}, {state_of(run)}; by {run.model}, ${run.cost_nanousd / 1e9:.4f}; goes to {goes_to}")
+    console.print(f"\nrun {run.key}, {status_of(run)}; by {run.model}, {usd(run.cost_nanousd)}; goes to {goes_to}")
     console.print(f"hash {(run.text_hash or '')[:12]}")

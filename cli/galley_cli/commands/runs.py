@@ -4,23 +4,36 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from galley.answers import run_answer
+from galley.reading import read_run
 from galley.runs import Run, RunKey, Status
 from galley.store import Page, Store
-from galley_cli.commands.calendars import known_drafters
-from galley_cli.commands.common import DEFAULT_STATE, JsonOption, Operating, Refused, StackOption, StateOption
-from galley_cli.commands.shown import columns, run_json, state_of
+from galley_cli.commands.common import (
+    DEFAULT_STATE,
+    JsonOption,
+    Operating,
+    StackOption,
+    StateOption,
+    group,
+    whole_number,
+)
+from galley_cli.commands.definitions import known_drafters, refuse_unknown
+from galley_cli.commands.shown import columns, status_of, title_or_detail, value_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-runs = typer.Typer(name="runs", help="See what became of every slot.", no_args_is_help=True)
+runs = group("runs", "See what became of every slot.")
 
 
 @runs.command("list")
 def list_runs(
     drafter: Annotated[str | None, typer.Option(help="Only this drafter's runs.")] = None,
-    status: Annotated[Status | None, typer.Option(help="Only runs in this state.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many, the newest slots.")] = 50,
+    status: Annotated[Status | None, typer.Option(help="Only runs of this status.")] = None,
+    limit: Annotated[
+        int,
+        typer.Option(parser=whole_number(1, 10_000), metavar="NUMBER", help="At most so many, the newest slots."),
+    ] = 50,
     state: StateOption = DEFAULT_STATE,
     stack: StackOption = None,
     as_json: JsonOption = False,
@@ -28,22 +41,23 @@ def list_runs(
     """List runs, newest slot first."""
     operating = Operating(state, stack, as_json)
     store = operating.open().store
-    names = known_drafters(operating) if drafter is None else (drafter,)
+    names = known_drafters(operating)
+    if drafter is not None:
+        refuse_unknown(drafter, names)
+        names = (drafter,)
     pages = [_history(store, name, status, limit) for name in names]
     found = sorted((run for page in pages for run in page.runs), key=lambda run: (run.slot, run.drafter), reverse=True)
     unreadable = [line for page in pages for line in page.unreadable]
 
     def table(console: "Console") -> None:
-        listed = columns("run", "state", "origin", "attempts", "title or detail")
+        listed = columns("run", "status", "origin", "attempts", "title or detail")
         for run in found[:limit]:
-            listed.add_row(
-                str(run.key), state_of(run), str(run.origin), str(run.attempts), run.title or run.detail or ""
-            )
-        console.print(listed if found else "There is no such run.")
+            listed.add_row(str(run.key), status_of(run), str(run.origin), str(run.attempts), title_or_detail(run))
+        console.print(listed if found else _nothing(drafter, status))
         for line in unreadable:
             console.print(f"unreadable: {line}")
 
-    operating.print({"runs": [run_json(run) for run in found[:limit]], "unreadable": unreadable}, table)
+    operating.print({"runs": [run_answer(run) for run in found[:limit]], "unreadable": unreadable}, table)
 
 
 @runs.command()
@@ -55,22 +69,22 @@ def show(
 ) -> None:
     """Show everything that is known of a run."""
     operating = Operating(state, stack, as_json)
-    key = RunKey.parse(run)
-    row = operating.open().store.run(key)
-    if row is None:
-        raise Refused(f"there is no run {key}")
-    shown = run_json(row)
+    shown = run_answer(read_run(operating.open().store, RunKey.parse(run)))
 
     def lines(console: "Console") -> None:
-        for name, value in shown.items():
-            if value not in (None, ""):
-                console.print(f"{name:16} {value}")
+        for line in value_lines(shown):
+            console.print(line)
 
     operating.print(shown, lines)
 
 
+def _nothing(drafter: str | None, status: Status | None) -> str:
+    whose = "No run" if drafter is None else f"No run of {drafter}"
+    return f"{whose} is {status}." if status is not None else f"{whose} is there yet."
+
+
 def _history(store: Store, drafter: str, status: Status | None, limit: int) -> Page:
-    """Return a drafter's newest runs in a state, at most so many, reading on until there are enough."""
+    """Return a drafter's newest runs of a status, at most so many, reading on until there are enough."""
     found: list[Run] = []
     unreadable: list[str] = []
     after: str | None = None

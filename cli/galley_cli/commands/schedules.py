@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from galley.contract import InvalidTick, read_tick
-from galley.instants import format_instant, utc_now
-from galley.schedule import InvalidSchedule, calendar_of, zone
+from galley.instants import format_instant
+from galley.schedule import InvalidSchedule, zone
 from galley.schedules import ScheduleDefinition
-from galley_cli.commands.calendars import definitions
 from galley_cli.commands.common import DEFAULT_STATE, JsonOption, Operating, StackOption, StateOption
+from galley_cli.commands.definitions import definitions
 from galley_cli.commands.shown import columns
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ def register(app: typer.Typer) -> None:
 def list_schedules(state: StateOption = DEFAULT_STATE, stack: StackOption = None, as_json: JsonOption = False) -> None:
     """List the schedules, with their last and next slot in their own timezone and in UTC."""
     operating = Operating(state, stack, as_json)
-    found, problems = definitions(operating)
-    now = utc_now()
-    listed = [_schedule(definition, now) for definition in found]
+    found = definitions(operating)
+    problems = found.problems
+    listed = [_schedule(definition, found.now) for definition in found.schedules]
 
     def table(console: "Console") -> None:
         shown = columns("schedule", "expression", "timezone", "drafters", "last slot", "next slot")
@@ -54,9 +54,7 @@ def _schedule(definition: ScheduleDefinition, now: datetime) -> dict[str, Any]:
     }
     try:
         tick = read_tick(definition.input, "input")
-        calendar = calendar_of(
-            definition.expression, definition.timezone, definition.created, start=definition.start, end=definition.end
-        )
+        calendar = definition.calendar()
     except (InvalidTick, InvalidSchedule) as error:
         return {**shown, "error": str(error)}
     return {

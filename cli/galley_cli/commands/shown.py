@@ -1,14 +1,13 @@
-"""Runs, drafts and letters as JSON for programs and as lines for people. Instants are in UTC."""
+"""Runs and letters as lines for people, and letters as JSON. Instants are in UTC."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
-from galley.instants import format_instant
 from galley.queue import DeadLetter, DeadTick
 from galley.runs import Run, Status
-from galley.store import Page, Store, StoredDraft
+from galley.store import Page, Store
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,24 +18,6 @@ _JSON: TypeAdapter[Any] = TypeAdapter(Any)
 def as_json(value: object) -> Any:
     """Return a dataclass as plain JSON values."""
     return _JSON.dump_python(value, mode="json", fallback=str)
-
-
-def run_json(run: Run) -> dict[str, Any]:
-    """Return every field of a row, its key first."""
-    return {"run": str(run.key), **as_json(run), "slot": format_instant(run.slot)}
-
-
-def draft_json(run: Run, stored: StoredDraft) -> dict[str, Any]:
-    """Return a draft with what one needs to decide it: its version and its hash."""
-    return {
-        **run_json(run),
-        "title": stored.title,
-        "body": stored.body,
-        "warnings": list(stored.draft.warnings),
-        "items": as_json(stored.draft.items),
-        "channels": as_json(stored.draft.channels),
-        "original": None if stored.edited_body is None else {"title": stored.draft.title, "body": stored.draft.body},
-    }
 
 
 def letter_json(letter: DeadLetter) -> dict[str, Any]:
@@ -52,22 +33,70 @@ def tick_json(tick: DeadTick) -> dict[str, Any]:
 
 
 def columns(*names: str) -> "Table":
-    """Return an empty table that folds what is too wide: nothing is cut, and the first column stays whole."""
+    """Return an empty table that folds what is too wide: nothing is cut.
+
+    The first column and a hash are to be copied, so they stay whole; on a narrow terminal the lines are longer than it.
+    """
+    from rich.cells import cell_len
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.table import Table
 
-    made = Table(box=None, pad_edge=False)
+    class Listing(Table):
+        def add_row(self, *cells: RenderableType | None, **style: Any) -> None:
+            for column, cell in zip(self.columns, cells, strict=False):
+                if column.no_wrap:
+                    column.min_width = max(column.min_width or 0, cell_len(str(cell)))
+            super().add_row(*cells, **style)
+
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            least = sum(column.min_width or 0 for column in self.columns) + len(self.columns)
+            yield from super().__rich_console__(console, options.update(max_width=max(options.max_width, least)))
+
+    made = Listing(box=None, pad_edge=False)
     for number, name in enumerate(names):
-        made.add_column(name, overflow="fold", no_wrap=number == 0, min_width=10)
+        made.add_column(name, overflow="fold", no_wrap=number == 0 or name == "hash", min_width=10)
     return made
 
 
-def state_of(run: Run) -> str:
-    """Return the state, with the reason of a skip or a failure."""
+def value_lines(value: Any, name: str = "") -> Iterator[str]:
+    """Yield nested JSON as lines for people, each with a name and a value."""
+    values = list(named_values(value, name))
+    width = max((len(one) for one, _ in values), default=0)
+    for one, text in values:
+        yield f"{one:{width}}  {text}"
+
+
+def named_values(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the values of nested JSON as ``name.sub`` and text, in their order; what is empty is left out."""
+    match value:
+        case None | "" | []:
+            return
+        case dict():
+            for key, inner in value.items():
+                yield from named_values(inner, f"{name}.{key}" if name else str(key))
+        case list() if any(isinstance(inner, dict | list) for inner in value):
+            for number, inner in enumerate(value, 1):
+                yield from named_values(inner, f"{name}.{number}")
+        case list():
+            yield name, ", ".join(map(str, value))
+        case bool():
+            yield name, "yes" if value else "no"
+        case _:
+            yield name, str(value)
+
+
+def status_of(run: Run) -> str:
+    """Return the status, with the reason of a skip or a failure."""
     return f"{run.status}: {run.reason}" if run.status in {Status.SKIPPED, Status.FAILED} else str(run.status)
 
 
+def title_or_detail(run: Run) -> str:
+    """Return what a run is about: its draft's title, else what is known of why there is none."""
+    return run.title or run.detail or ""
+
+
 def watched(store: Store, status: Status) -> Page:
-    """Return all runs in a watched state, from all pages."""
+    """Return all runs of a watched status, from all pages."""
     runs: list[Run] = []
     unreadable: list[str] = []
     for page in _pages(store, status):

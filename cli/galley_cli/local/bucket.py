@@ -11,6 +11,9 @@ or would mean something else as one, is percent-encoded behind a mark that begin
 A file whose name is not UTF-8 has a key in which the name is percent-encoded. Links are never followed: nothing
 outside of the folder is read or written. Where the file system does not tell upper from lower case, keys that differ
 in nothing else are one.
+
+What somebody puts there and cannot be an object keeps no other from being one: a listing leaves it out and says so in
+the log. That is what has no key that leads back to it, and what this user may not read.
 """
 
 import errno
@@ -28,6 +31,7 @@ from urllib.parse import quote, unquote, unquote_to_bytes
 
 from galley.bucket import ObjectInfo, ObjectMissing, ObjectTooLarge
 from galley.instants import in_utc, utc_now
+from galley.texts import clip
 
 LONGEST_KEY_BYTES = 1024
 """https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html"""
@@ -39,11 +43,19 @@ _FOLDER = f"{_MARK}folder-"
 _PIECE = f"{_MARK}piece-"
 _TEMPORARY = f"{_MARK}temporary"
 _PIECE_CHARACTERS = 200
+_LONGEST_SHOWN = 500
 
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
+_FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
 _IS_A_FOLDER = frozenset({errno.EISDIR, errno.EPERM})
+
+_NO_PLAIN_FILE = "it is a link or no plain file; copy the file itself there"
+_NO_KEY = f"its key would be longer than {LONGEST_KEY_BYTES} bytes, or no text; give it a shorter, plain name"
+_NOT_ITS_KEY = "its key stands for another file; give it a plain name that no other file has"
+_PATH_TOO_LONG = "its path is too long for the file system; give it a shorter one"
+_NOT_READABLE = "this user may not read it; make it readable, then touch it, so that it counts as new"
 
 _logger = logging.getLogger(__name__)
 
@@ -59,17 +71,26 @@ class InvalidKey(ValueError):
 class _Folder:
     """A folder of a listing: ``key`` is how its objects' keys begin; ``pieces`` begin a segment that is in pieces."""
 
-    path: Path
+    names: _Names = ()
     key: str = ""
     pieces: str = ""
 
     def below(self, name: str) -> "_Folder":
         if name.startswith(_PIECE):
-            return _Folder(self.path / name, self.key, self.pieces + name[len(_PIECE) :])
-        return _Folder(self.path / name, f"{self.key}{_segment(name, _FOLDER, self.pieces)}/")
+            return _Folder((*self.names, name), self.key, self.pieces + name[len(_PIECE) :])
+        return _Folder((*self.names, name), f"{self.key}{_segment(name, _FOLDER, self.pieces)}/")
 
     def key_of(self, name: str) -> str:
         return self.key + _segment(name, _FILE, self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A file of a listing. The lower the ``rank`` of its place, the sooner ``get`` looks there."""
+
+    rank: int
+    names: _Names
+    info: ObjectInfo
 
 
 class FolderBucket:
@@ -78,26 +99,39 @@ class FolderBucket:
     def __init__(self, root: Path, *, now: Callable[[], datetime] = utc_now) -> None:
         self._root = root
         self._now = now
-        self._told: set[Path] = set()
+        self._told: set[_Names] = set()
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """Yield every object whose key begins with the prefix, in the order of the keys' UTF-8 bytes.
 
+        What cannot be an object is left out, and told once in the log.
+
         Raises:
-            OSError: when a folder on the way cannot be read.
+            OSError: when a folder on the way cannot be read. One that this user may not read is left out, but not if
+                it holds all that has the prefix: nothing seen there does not mean that nothing is there.
         """
-        found: dict[str, tuple[bool, ObjectInfo]] = {}
-        for escaped, one in self._files(prefix):
-            if one.key not in found or not escaped:
-                found[one.key] = escaped, one
+        found: dict[str, _Found] = {}
+        for one in self._files(prefix):
+            other = found.setdefault(one.info.key, one)
+            if other is not one:
+                found[one.info.key], shadowed = (one, other) if one.rank < other.rank else (other, one)
+                self._tell_once(shadowed.names, _NOT_ITS_KEY)
         for key in sorted(found):  # code points are in the order of their UTF-8 bytes
-            yield found[key][1]
+            yield found[key].info
 
     def get(self, key: str, *, max_bytes: int) -> bytes:
-        """Return the whole object."""
+        """Return the whole object.
+
+        Raises:
+            ObjectMissing: there is none, or it is one that this user may not read, which the text says.
+        """
         for names in _places(key):
-            with suppress(FileNotFoundError):
+            try:
                 return self._read(names, key, max_bytes)
+            except FileNotFoundError:
+                continue
+            except PermissionError as error:
+                raise ObjectMissing(f"{_shown(self._at(names))}: is left out: {_NOT_READABLE}") from error
         raise ObjectMissing(f"{self._root}: holds no object {key!r}")
 
     def put(self, key: str, body: bytes, *, content_type: str) -> None:
@@ -133,28 +167,82 @@ class FolderBucket:
             path.unlink(missing_ok=True)
         return len(leftovers)
 
-    def _files(self, prefix: str) -> Iterator[tuple[bool, ObjectInfo]]:
-        """Yield the objects, in no order, and whether each has an escaped name."""
-        folders = [_Folder(self._root)]
+    def _files(self, prefix: str) -> Iterator[_Found]:
+        """Yield the objects, in no order; two files may have one key."""
+        folders = [_Folder()]
         while folders:
             folder = folders.pop()
-            for entry in _entries(folder.path):
-                if entry.is_dir(follow_symlinks=False):
-                    below = folder.below(entry.name)
-                    if below.key.startswith(prefix) or prefix.startswith(below.key):
-                        folders.append(below)
-                elif entry.is_file(follow_symlinks=False):
-                    key = folder.key_of(entry.name)
-                    if key.startswith(prefix):
-                        with suppress(FileNotFoundError):
-                            yield entry.name.startswith(_MARK), _info(key, entry.stat(follow_symlinks=False))
-                else:
-                    self._tell_once(folder.path / entry.name)
+            try:
+                entries = _entries(self._at(folder.names))
+            except OSError as error:
+                holds_all = prefix.startswith(folder.key) and not folder.pieces
+                if holds_all or not self._is_left_out(folder.names, error):
+                    raise
+                continue
+            for entry in entries:
+                seen = self._look_at(folder, entry, prefix)
+                if isinstance(seen, _Folder):
+                    folders.append(seen)
+                elif seen is not None:
+                    yield seen
 
-    def _tell_once(self, path: Path) -> None:
-        if path not in self._told:
-            self._told.add(path)
-            _logger.warning("%s: is left out: it is a link or no plain file; copy the file itself there", path)
+    def _look_at(self, folder: _Folder, entry: "os.DirEntry[str]", prefix: str) -> _Folder | _Found | None:
+        """Return what an entry of a folder is, if it is an object with the prefix or may hold one."""
+        names = (*folder.names, entry.name)
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                return self._below(folder, names, prefix)
+            if entry.is_file(follow_symlinks=False):
+                return self._object(folder.key_of(entry.name), names, entry, prefix)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if self._is_left_out(names, error):
+                return None
+            raise
+        self._tell_once(names, _NO_PLAIN_FILE)
+        return None
+
+    def _below(self, folder: _Folder, names: _Names, prefix: str) -> _Folder | None:
+        below = folder.below(names[-1])
+        if not (below.key.startswith(prefix) or prefix.startswith(below.key)):
+            return None
+        if not _may_begin_a_key(below.key):
+            self._tell_once(names, _NO_KEY)
+            return None
+        return below
+
+    def _object(self, key: str, names: _Names, entry: "os.DirEntry[str]", prefix: str) -> _Found | None:
+        if not key.startswith(prefix):
+            return None
+        try:
+            places = _places(key)
+        except InvalidKey:
+            self._tell_once(names, _NO_KEY)
+            return None
+        if names not in places:
+            self._tell_once(names, _NOT_ITS_KEY)
+            return None
+        info = _info(key, entry.stat(follow_symlinks=False))
+        if not os.access(entry.path, os.R_OK):
+            self._tell_once(names, _NOT_READABLE)
+            return None
+        return _Found(places.index(names), names, info)
+
+    def _is_left_out(self, names: _Names, error: OSError) -> bool:
+        """Tell whether an error is about this one path alone, and for good; if so, say that it is left out."""
+        if error.errno in _FORBIDDEN:
+            self._tell_once(names, _NOT_READABLE)
+        elif error.errno == errno.ENAMETOOLONG:
+            self._tell_once(names, _PATH_TOO_LONG)
+        else:
+            return False
+        return True
+
+    def _tell_once(self, names: _Names, why: str) -> None:
+        if names not in self._told:
+            self._told.add(names)
+            _logger.warning("%s: is left out: %s", _shown(self._at(names)), why)
 
     def _read(self, names: _Names, key: str, max_bytes: int) -> bytes:
         """Return a file's bytes.
@@ -246,7 +334,7 @@ def _places(key: str) -> list[_Names]:
     try:
         size = len(key.encode())
     except UnicodeEncodeError as error:
-        raise InvalidKey(f"{key!r} is no key: it cannot be written as UTF-8") from error
+        raise InvalidKey(f"{key[:40]!r} is no key: it cannot be written as UTF-8") from error
     if not 1 <= size <= LONGEST_KEY_BYTES:
         raise InvalidKey(f"{key[:40]!r} is no key: it has {size} bytes, and a key has 1 to {LONGEST_KEY_BYTES}")
     *above, last = key.split("/")
@@ -254,7 +342,8 @@ def _places(key: str) -> list[_Names]:
     escaped = (*folders, *_escaped(last, _FILE))
     plain = (*folders, last) if _is_plain(last) else escaped
     raw = tuple(_raw(segment) for segment in (*above, last))
-    return [plain, escaped] if raw == (*above, last) else [plain, escaped, raw]
+    is_other = raw != (*above, last) and all(map(_is_plain, raw))
+    return [plain, escaped, raw] if is_other else [plain, escaped]
 
 
 def _is_plain(segment: str) -> bool:
@@ -262,8 +351,15 @@ def _is_plain(segment: str) -> bool:
         bool(segment)
         and not segment.startswith((".", _MARK))
         and "\0" not in segment
-        and len(segment.encode()) <= _LONGEST_NAME_BYTES
+        and len(os.fsencode(segment)) <= _LONGEST_NAME_BYTES
     )
+
+
+def _may_begin_a_key(text: str) -> bool:
+    try:
+        return len(text.encode()) <= LONGEST_KEY_BYTES
+    except UnicodeEncodeError:
+        return False
 
 
 def _names(segment: str, mark: str) -> _Names:
@@ -360,6 +456,12 @@ def _make_room(above: int, name: str) -> None:
             os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _shown(path: Path) -> str:
+    """Return a path on one line of text, whatever its bytes are."""
+    text = os.fsencode(path).decode(errors="backslashreplace")
+    return clip("".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text), _LONGEST_SHOWN)
 
 
 def _missing(error: OSError) -> OSError:

@@ -6,7 +6,6 @@ at no slot from before them.
 """
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -15,6 +14,7 @@ from typing import Any
 
 from galley.instants import format_instant, in_utc, parse_instant
 from galley.schedules import ScheduleDefinition
+from galley_cli.local.state import write_whole
 from galley_cli.template import TemplateSchedule, TemplateSchedules
 
 FILE = "schedules.json"
@@ -31,13 +31,7 @@ def deploy(state: Path, schedules: Iterable[TemplateSchedule], now: datetime) ->
     before = {definition.name: definition for definition in deployed(state).all()}
     definitions = [_since(before.get(schedule.name), schedule.definition(now, now)) for schedule in schedules]
     text = json.dumps([_as_json(definition) for definition in definitions], indent=1)
-    file = state / FILE
-    temporary = file.with_suffix(".new")
-    with temporary.open("w", encoding="utf-8") as out:
-        out.write(text)
-        out.flush()
-        os.fsync(out.fileno())
-    temporary.replace(file)
+    write_whole(state / FILE, text)
     return TemplateSchedules(definitions)
 
 

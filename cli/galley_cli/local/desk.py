@@ -6,7 +6,6 @@ machine has open, are strangers: they have neither.
 """
 
 import base64
-import getpass
 import hashlib
 import hmac
 import json
@@ -25,12 +24,15 @@ from threading import Lock, Thread
 from typing import Any, Self
 from urllib.parse import parse_qsl
 
+from galley_cli.os_user import os_user
+
 HOST = "127.0.0.1"
-DEFAULT_PORT = 8700
 MAX_BODY = 1_000_000
 SOCKET_TIMEOUT_SECONDS = 10.0
 STOP_POLL_SECONDS = 0.1
-NEW_ADDRESS = "Stop the running system with Ctrl-C and start it again: it prints a new address."
+NEW_ADDRESS = (
+    "For another browser, use the kill -USR1 command of the running system's greeting: it prints a new address there."
+)
 
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _PASSED_ON = ("accept", "accept-language", "content-type", "content-length", "host", "user-agent")
@@ -136,7 +138,7 @@ class Desk:
     def __init__(
         self,
         invoke: Invoke,
-        port: int = DEFAULT_PORT,
+        port: int = 0,
         *,
         reviewer: str | None = None,
         new_address_hint: str = NEW_ADDRESS,
@@ -144,7 +146,7 @@ class Desk:
         """Prepare the desk; nothing listens yet. ``reviewer`` is the operating system's user unless it is named."""
         self._invoke = invoke
         self._port = port
-        self._reviewer = _os_user() if reviewer is None else reviewer
+        self._reviewer = os_user() if reviewer is None else reviewer
         self._hint = new_address_hint
         self._keys = Keys()
         self._one_at_a_time = Lock()
@@ -348,13 +350,6 @@ def _refusal(status: HTTPStatus, line: str, headers: Mapping[str, str] | None = 
     )
 
 
-def _os_user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return "local"
-
-
 def _why_not(port: int, error: Exception) -> str:
     match error:
         case OverflowError():
@@ -366,6 +361,18 @@ def _why_not(port: int, error: Exception) -> str:
                 f"port {port} on {HOST} cannot be used ({getattr(error, 'strerror', None) or error}); "
                 "stop what listens there, or choose another one with --port"
             )
+
+
+def refuse_taken_port(port: int) -> None:
+    """Refuse a port that cannot be listened on now.
+
+    Raises:
+        PortUnavailable: as ``Desk.start`` does.
+    """
+    try:
+        _Server((HOST, port), lambda request: Answer(HTTPStatus.SERVICE_UNAVAILABLE)).server_close()
+    except (OSError, OverflowError) as error:
+        raise PortUnavailable(_why_not(port, error)) from error
 
 
 class _Server(ThreadingHTTPServer):

@@ -33,7 +33,6 @@ def function_environment(
     outside = dict(os.environ if inherited is None else inherited)
     provider = model_provider(outside)
     local = {
-        "GALLEY_STAGE": "local",
         "GALLEY_TABLE": "local:table",
         "GALLEY_RUNS_QUEUE_URL": "local:runs",
         "GALLEY_DEAD_RUNS_QUEUE_URL": "local:dead-runs",

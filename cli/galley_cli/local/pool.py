@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -80,11 +80,6 @@ class Sandbox:
         )
         self._requests = cast("IO[str]", self._process.stdin)
         self._answers = cast("IO[str]", self._process.stdout)
-
-    @property
-    def pid(self) -> int:
-        """The process."""
-        return self._process.pid
 
     @property
     def alive(self) -> bool:
@@ -163,6 +158,7 @@ class _Slots:
     def __init__(self, setup: FunctionSetup) -> None:
         self.setup = setup
         self.free = threading.Semaphore(setup.concurrency)
+        self.closed = False
         self.idle: list[Sandbox] = []
         self.busy: set[Sandbox] = set()
 
@@ -182,14 +178,13 @@ class LambdaPool:
         self._state = state
         self._start = start
         self._lock = threading.Lock()
-        self._closed = False
 
     def warm(self, function: str, count: int = 1) -> None:
         """Start sandboxes ahead of their first event, up to the function's concurrency."""
         slots = self._slots[function]
         with self._lock:
             missing = min(count, slots.setup.concurrency) - len(slots.idle) - len(slots.busy)
-            if not self._closed:
+            if not slots.closed:
                 slots.idle.extend(self._start(slots.setup, self._state) for _ in range(missing))
 
     def invoke(self, function: str, event: Any) -> Invocation:
@@ -205,39 +200,40 @@ class LambdaPool:
                 invocation = sandbox.invoke(event, str(uuid.uuid4()))
             finally:
                 self._put_back(slots, sandbox)
-        if self._closed and isinstance(invocation, FunctionError) and invocation.error_type in _ENDED:
+        if slots.closed and isinstance(invocation, FunctionError) and invocation.error_type in _ENDED:
             raise PoolClosed(f"{function} was cut short: the system is stopping")
         return invocation
 
-    def close(self, grace: timedelta) -> int:
-        """Let running invocations end for so long, then end every process. Returns how many were cut short."""
+    def close(self, grace: timedelta, *, keep: Collection[str] = ()) -> int:
+        """Let running invocations end for so long, then end the processes. Returns how many were cut short.
+
+        Functions to ``keep`` are still invoked afterwards: those that the others need until their own end.
+        """
+        closing = [slots for name, slots in self._slots.items() if name not in keep]
         with self._lock:
-            self._closed = True
-            for slots in self._slots.values():
+            for slots in closing:
+                slots.closed = True
                 while slots.idle:
                     slots.idle.pop().end()
         deadline = time.monotonic() + grace.total_seconds()
-        while self.is_busy() and time.monotonic() < deadline:
+        while self._busy(closing) and time.monotonic() < deadline:
             time.sleep(0.02)
-        with self._lock:
-            cut_short = [sandbox for slots in self._slots.values() for sandbox in slots.busy]
+        cut_short = self._busy(closing)
         for sandbox in cut_short:
             sandbox.end()
         return len(cut_short)
 
     def is_busy(self) -> bool:
         """Tell whether anything is being handled."""
-        with self._lock:
-            return any(slots.busy for slots in self._slots.values())
+        return bool(self._busy(self._slots.values()))
 
-    def processes(self) -> set[int]:
-        """Return the processes of all sandboxes."""
+    def _busy(self, among: Iterable[_Slots]) -> list[Sandbox]:
         with self._lock:
-            return {sandbox.pid for slots in self._slots.values() for sandbox in (*slots.idle, *slots.busy)}
+            return [sandbox for slots in among for sandbox in slots.busy]
 
     def _take(self, slots: _Slots) -> Sandbox:
         with self._lock:
-            if self._closed:
+            if slots.closed:
                 raise PoolClosed(f"{slots.setup.name} is not invoked any more: the system is stopping")
             sandbox = None
             while sandbox is None and slots.idle:
@@ -249,7 +245,7 @@ class LambdaPool:
     def _put_back(self, slots: _Slots, sandbox: Sandbox) -> None:
         with self._lock:
             slots.busy.discard(sandbox)
-            if sandbox.alive and not self._closed:
+            if sandbox.alive and not slots.closed:
                 slots.idle.append(sandbox)
                 return
         sandbox.end()

@@ -6,6 +6,10 @@
   at the receive that would be one too many.
 - A receipt is good for one receive, and only until the message's visibility ends.
 
+Two things are otherwise here, because a machine is restarted and its clock is set by hand. A receive that a stop or
+a kill of the system cut short is taken back at the next start. And what is put off beyond the longest put-off is due:
+it was put off before the clock was set back.
+
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/FIFO-queues-understanding-logic.html
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
 """
@@ -18,8 +22,9 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from galley.instants import format_instant, parse_instant, utc_now
-from galley.queue import MAX_RECEIVES, RECEIVES_EXHAUSTED, DeadLetter, DeadTick, QueueUnavailable
-from galley.runs import InvalidMessage, RunMessage, read_message
+from galley.queue import MAX_RECEIVES, DeadLetter, DeadTick, QueueUnavailable, receives_exhausted
+from galley.runs import MOST_DETAIL, RunMessage
+from galley.texts import clip
 from galley_cli.local.state import StateBusy, StateDirectory, stamp, unstamp, unstamp_or_none
 
 DEDUPLICATION_WINDOW = timedelta(minutes=5)
@@ -28,7 +33,13 @@ DEDUPLICATION_WINDOW = timedelta(minutes=5)
 LONGEST_PUT_OFF = timedelta(hours=12)
 """How long a message may be invisible in all, counted from its receipt: ChangeMessageVisibility's limit."""
 
-MOST_DETAIL = 1_000
+MOST_INTERRUPTIONS = 20
+"""How many of one message's receives are taken back because the system ended while it was being handled.
+
+A stop or a power cut says nothing about the message. But one that brings the whole system down whenever it is handled
+looks just the same, so the number has a bound, beyond which each interruption counts as a receive.
+"""
+
 TICK_ATTEMPTS = 3
 """How often Lambda tries an asynchronous event: once, and twice more.
 
@@ -153,7 +164,8 @@ class SqliteQueues:
         """Let every message that was being handled be handed out again at once; return how many there were.
 
         Only for the start of a system that holds ``StateDirectory.lock_for_running``: whoever handled them is dead.
-        Their receives stay counted. What was put off on purpose keeps its time.
+        Of each message the receive that was cut short is taken back, ``MOST_INTERRUPTIONS`` times at most. What was
+        put off on purpose keeps its time.
         """
         return self._messages.make_all_visible()
 
@@ -296,9 +308,9 @@ class _Messages:
     def next_due(self) -> datetime | None:
         with self._state.read() as db:
             row = db.execute(
-                "SELECT min(due) FROM (SELECT max(coalesce(visible_at, '')) AS due FROM messages "
+                f"SELECT min(due) FROM (SELECT {_LINE_IS_DUE} AS due FROM messages "  # noqa: S608 - a constant
                 "WHERE queue = ? GROUP BY message_group)",
-                (self._queue,),
+                (self._farthest(self._now()), self._queue),
             ).fetchone()
         if row[0] is None:
             return None
@@ -310,31 +322,42 @@ class _Messages:
 
     def make_all_visible(self) -> int:
         with self._state.write() as db:
-            made = db.execute(
-                "UPDATE messages SET visible_at = NULL WHERE queue = ? AND visible_at IS NOT NULL AND put_off = 0",
+            cut_short = db.execute(
+                "SELECT sequence, receives, receipt FROM messages "
+                "WHERE queue = ? AND visible_at IS NOT NULL AND put_off = 0",
                 (self._queue,),
+            ).fetchall()
+            db.executemany(
+                "UPDATE messages SET visible_at = NULL, receives = ? WHERE sequence = ?",
+                [(_without_interruption(receives, receipt), sequence) for sequence, receives, receipt in cut_short],
             )
-        return made.rowcount
+        return len(cut_short)
 
     def _was_sent(self, db: sqlite3.Connection, deduplication_id: str, now: datetime) -> bool:
         """Tell whether the id was accepted within the window; if it was not, accept it now."""
-        db.execute("DELETE FROM deduplication WHERE queue = ? AND sent <= ?", self._window(now))
+        db.execute("DELETE FROM deduplication WHERE queue = ? AND sent NOT BETWEEN ? AND ?", self._window(now))
         accepted = db.execute(
             "INSERT OR IGNORE INTO deduplication (queue, id, sent) VALUES (?, ?, ?)",
             (self._queue, deduplication_id, stamp(now)),
         )
         return accepted.rowcount == 0
 
-    def _window(self, now: datetime) -> tuple[str, str]:
-        return self._queue, stamp(now - DEDUPLICATION_WINDOW)
+    def _window(self, now: datetime) -> tuple[str, str, str]:
+        """Return between which instants an id that counts was accepted; later ones are of a clock since set back."""
+        longest_ago = now - DEDUPLICATION_WINDOW + timedelta.resolution
+        return self._queue, stamp(longest_ago), stamp(now + DEDUPLICATION_WINDOW)
+
+    def _farthest(self, now: datetime) -> str:
+        """Return until when a message can have been put off by a clock that is not ahead of this one."""
+        return stamp(now + LONGEST_PUT_OFF)
 
     def _heads(self, db: sqlite3.Connection, now: datetime, limit: int) -> list["_Head"]:
         """Return the first message of each line in which none is being handled, the oldest first."""
         found = db.execute(
             f"SELECT {', '.join(_Head._fields)} FROM messages "  # noqa: S608 - only the names of the fields
             "WHERE sequence IN (SELECT min(sequence) FROM messages WHERE queue = ? GROUP BY message_group "
-            "HAVING max(coalesce(visible_at, '')) <= ?) ORDER BY sequence LIMIT ?",
-            (self._queue, stamp(now), limit),
+            f"HAVING {_LINE_IS_DUE} <= ?) ORDER BY sequence LIMIT ?",
+            (self._queue, self._farthest(now), stamp(now), limit),
         )
         return [_Head(*row) for row in found.fetchall()]
 
@@ -343,6 +366,10 @@ class _Messages:
         there = db.execute("SELECT 1 FROM messages WHERE queue = ? AND id = ?", (self._queue, message_id)).fetchone()
         if there is not None:
             raise StaleReceipt(f"the message of receipt {receipt} is not being handled under it any more")
+
+
+_LINE_IS_DUE = "max(CASE WHEN visible_at IS NULL OR (put_off = 1 AND visible_at > ?) THEN '' ELSE visible_at END)"
+"""When a line's next message is due. While one is being handled, whatever the clock says, the line waits for that."""
 
 
 class _Head(NamedTuple):
@@ -354,12 +381,24 @@ class _Head(NamedTuple):
     sent: str
     receives: int
     first_received: str | None
+    receipt: str | None
+
+
+def _times_handed_out(receipt: str | None) -> int:
+    """Return how often a message was handed out: its last receipt says so, and thus none is like another."""
+    return 0 if receipt is None else int(receipt.rpartition(".")[2])
+
+
+def _without_interruption(receives: int, receipt: str) -> int:
+    """Return what a message's receives are once the last one, cut short by the system's end, is taken back."""
+    taken_back = _times_handed_out(receipt) - receives
+    return receives - 1 if taken_back < MOST_INTERRUPTIONS else receives
 
 
 def _hand_out(db: sqlite3.Connection, head: _Head, now: datetime, until: datetime) -> Delivery:
     delivery = Delivery(
         id=head.id,
-        receipt=f"{head.id}.{head.receives + 1}",
+        receipt=f"{head.id}.{_times_handed_out(head.receipt) + 1}",
         body=head.body,
         group=head.message_group,
         deduplication_id=head.deduplication_id,
@@ -384,19 +423,7 @@ def _hand_out(db: sqlite3.Connection, head: _Head, now: datetime, until: datetim
 
 
 def _bury_exhausted_run(db: sqlite3.Connection, body: str, receives: int, now: datetime) -> None:
-    _bury(
-        db,
-        DeadLetter(
-            body=body,
-            run=_run_in(body),
-            reason=RECEIVES_EXHAUSTED,
-            detail=f"was received {receives} times and never finished",
-            error_type="",
-            attempts=receives,
-            first=now,
-            last=now,
-        ),
-    )
+    _bury(db, receives_exhausted(body, receives, now))
 
 
 def _bury_exhausted_tick(db: sqlite3.Connection, body: str, attempts: int, now: datetime) -> None:
@@ -412,7 +439,7 @@ def _bury(db: sqlite3.Connection, letter: DeadLetter) -> None:
             letter.body,
             letter.run,
             letter.reason,
-            letter.detail[:MOST_DETAIL],
+            letter.detail,
             letter.error_type,
             letter.attempts,
             format_instant(letter.first),
@@ -424,12 +451,5 @@ def _bury(db: sqlite3.Connection, letter: DeadLetter) -> None:
 def _bury_tick(db: sqlite3.Connection, tick: DeadTick) -> None:
     db.execute(
         "INSERT INTO dead_ticks (body, reason, detail, at) VALUES (?, ?, ?, ?)",
-        (tick.body, tick.reason, tick.detail[:MOST_DETAIL], format_instant(tick.at)),
+        (tick.body, tick.reason, clip(tick.detail, MOST_DETAIL), format_instant(tick.at)),
     )
-
-
-def _run_in(body: str) -> str | None:
-    try:
-        return str(read_message(body).key)
-    except InvalidMessage:
-        return None

@@ -10,7 +10,21 @@ from typing import Any, assert_never
 from galley_cli.local.pool import FunctionError, Invocation, PoolClosed, Returned
 from galley_cli.local.queue import Delivery, SqliteQueues, StaleReceipt
 from galley_cli.local.runner import IDLE, Invoke, Report, failed_items, until
+from galley_cli.local.sandbox import IMPORT_ERROR
+from galley_cli.local.state import StateBusy
 from galley_cli.template import DRAFT
+
+FIRST_WAIT = timedelta(seconds=30)
+"""How long a message waits on which draft failed as a function; the wait doubles with each receive.
+
+In AWS such a message comes back when its visibility ends, half an hour later, and its drafter's line waits for it:
+there the queue cannot know whether the function is still at work. Here the process is known to be done with it, and
+what fails is mostly this machine for a moment (a file that another program holds, a full disk). The receive counts
+as in AWS, so that a message at which draft is killed each time is buried after as many.
+"""
+
+SETTLE_ATTEMPTS = 3
+"""How often it is tried to settle a message while other programs hold the file; each time waits for a turn."""
 
 RUNS_ARN = "arn:aws:sqs:local:000000000000:runs.fifo"
 
@@ -84,17 +98,34 @@ class RunsFeed:
             case Returned(response):
                 if delivery.id in failed_items(response, {delivery.id}):
                     return
-                try:
-                    self._queue.delete(delivery.receipt)
-                except StaleReceipt:
-                    self._report(f"a message of {delivery.group} outlived its visibility and comes back")
+                self._patiently(delivery, lambda: self._queue.delete(delivery.receipt))
             case FunctionError(error_type, message):
-                self._report(
-                    f"draft failed on a message of {delivery.group} ({error_type}: {message}); it comes back in "
-                    f"{int(self._visibility.total_seconds() // 60)} minutes"
-                )
+                failed = f"draft failed on a message of {delivery.group} ({error_type}: {message})"
+                if error_type == IMPORT_ERROR:  # only a change of the code helps
+                    self._report(f"{failed}; it comes back in {int(self._visibility.total_seconds() // 60)} minutes")
+                    return
+                wait = min(FIRST_WAIT * 2 ** (delivery.receives - 1), self._visibility)
+                self._report(f"{failed}; it comes back in {wait.total_seconds():.0f} s")
+                self._patiently(delivery, lambda: self._queue.put_off(delivery.receipt, wait))
             case _:
                 assert_never(invocation)
+
+    def _patiently(self, delivery: Delivery, settle: Callable[[], None]) -> None:
+        """Delete a message or put it off, although other programs may hold the file for a while.
+
+        Raises:
+            StateBusy: they held it for too long.
+        """
+        for left in reversed(range(SETTLE_ATTEMPTS)):
+            try:
+                settle()
+            except StaleReceipt:
+                self._report(f"a message of {delivery.group} outlived its visibility and comes back")
+            except StateBusy:
+                if left == 0:
+                    raise
+                continue
+            return
 
     def _count(self, change: int) -> None:
         with self._lock:

@@ -12,12 +12,19 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from galley_cli.local.pool import Invocation
+from galley_cli.template import AsyncRetries
 
 IDLE = timedelta(seconds=15)
 """How long a feed sleeps at most when nothing changes."""
 
 AFTER_AN_ERROR = timedelta(seconds=1)
 """How long a feed waits when its source could not be read or written."""
+
+ASYNC_WAITS = (timedelta(minutes=1), timedelta(minutes=2))
+"""How long Lambda waits before the first and the second retry of an asynchronous invocation.
+
+https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
+"""
 
 _logger = logging.getLogger(__name__)
 
@@ -127,3 +134,10 @@ def event_of(body: str) -> Any:
 def until(due: datetime | None, now: datetime) -> timedelta:
     """Return how long to sleep until something is due, at most ``IDLE``."""
     return IDLE if due is None else min(max(due - now, timedelta()), IDLE)
+
+
+def wait_before_retry(attempts: int, age: timedelta, retries: AsyncRetries) -> timedelta | None:
+    """Return how long Lambda waits before it repeats an asynchronous invocation; None when it gives up."""
+    if attempts > retries.retries or age > retries.max_age:
+        return None
+    return ASYNC_WAITS[min(attempts, len(ASYNC_WAITS)) - 1]

@@ -13,7 +13,6 @@ from typing import Any
 from galley.contract import read_tick
 from galley.instants import utc_now
 from galley.runs import Origin, RunKey, RunMessage, Status
-from galley.schedule import calendar_of
 from galley.schedules import Schedules
 from galley_cli.checkout import Checkout
 from galley_cli.local.bucket import FolderBucket
@@ -27,10 +26,11 @@ from galley_cli.local.pool import FunctionError, FunctionSetup, LambdaPool, Retu
 from galley_cli.local.queue import SqliteQueues, TickQueue
 from galley_cli.local.run_feed import RunsFeed
 from galley_cli.local.runner import Feed, Report, Runner
-from galley_cli.local.state import StateDirectory
+from galley_cli.local.state import StateDirectory, StateError
 from galley_cli.local.store import SqliteStore
 from galley_cli.local.stream_feed import StreamFeed
-from galley_cli.local.tick_feed import SweepFeed, TicksFeed
+from galley_cli.local.sweep_feed import SweepFeed
+from galley_cli.local.tick_feed import TicksFeed
 from galley_cli.sample_material import put_samples
 from galley_cli.template import DISPATCH, DRAFT, RECOVER, REVIEW, Template, TemplateFunction
 
@@ -40,6 +40,12 @@ GRACE = timedelta(seconds=10)
 
 FIRST_SWEEP = timedelta(seconds=20)
 """How long after the start the first sweep runs: the first drafts have the machine to themselves."""
+
+POLL = timedelta(seconds=0.05)
+"""How often a wait for outcomes looks."""
+
+PUBLISH_PATIENCE = timedelta(seconds=30)
+"""How long a wait for outcomes goes on for the sake of what is approved and not yet published."""
 
 UNSETTLED = frozenset({Status.QUEUED, Status.DRAFTING})
 """The states of a run that has no outcome yet."""
@@ -73,7 +79,10 @@ class Running:
         self._tell = tell
         self._now = now
         self._stack = ExitStack()
+        self.starts_idle = False
+        """Whether the start found nothing to draft."""
         self._stopping = threading.Event()
+        self._desk_trouble = ""
         self.store = SqliteStore(state)
         self.queues = SqliteQueues(state, now=now, max_receives=template.queue.max_receives)
         self.desk = Desk(self._review, port)
@@ -99,9 +108,10 @@ class Running:
         ticks = TicksFeed(
             self._ticks, self._pool.invoke, retries[DISPATCH], visibility=visibility, now=now, report=report
         )
-        stream = StreamFeed(self.store, self.queues, self._pool.invoke, template.stream, now=now, report=report)
-        self._feeds: list[Feed] = [self.runs, ticks, stream, self._sweeps]
+        self.stream = StreamFeed(self.store, self.queues, self._pool.invoke, template.stream, now=now, report=report)
+        self._feeds: list[Feed] = [self.runs, ticks, self.stream, self._sweeps]
         self._runner = Runner([], report)
+        self._outcomes: OutcomesFeed | None = None
         self._watcher = threading.Thread(target=self._watch, name="watch")
 
     def start(self, *, clock: bool) -> tuple[RunKey, ...]:
@@ -122,6 +132,7 @@ class Running:
             schedules = deploy(self._state.root, self._template.schedules, started)
             first = latest_due_runs(schedules, started)
             missing = [message for message in first if self.store.run(message.key) is None]
+            self.starts_idle = not missing and self.queues.next_due() is None
             self._pool.warm(DRAFT, min(len(missing), 2))
             bucket = FolderBucket(self._state.bucket)
             bucket.remove_leftovers()
@@ -132,7 +143,8 @@ class Running:
             if missing:
                 self.queues.send(missing)
             self._pool.warm(REVIEW)
-            self._feeds.append(OutcomesFeed(self.store, self._tell, since=started))
+            self._outcomes = OutcomesFeed(self.store, self._tell, since=started)
+            self._feeds.append(self._outcomes)
             if clock:
                 self._feeds.append(self._clock(schedules, started))
             self._runner = Runner(self._feeds, self._report)
@@ -149,28 +161,56 @@ class Running:
     def _end(self) -> None:
         self._stopping.set()
         self._runner.stop()
+        # A draft under way may ask whether the desk is up: the desk, and what answers for it, outlive the drafts.
+        cut_short = self._pool.close(GRACE, keep={REVIEW})
         self.desk.stop()
-        cut_short = self._pool.close(GRACE)
+        cut_short += self._pool.close(GRACE)
         if cut_short:
             self._report(f"{cut_short} invocations were cut short; they are repeated after the next start")
         self._runner.join()
         if self._watcher.ident is not None:
             self._watcher.join()
+        if self._outcomes is not None:
+            self._tell_the_rest(self._outcomes)
 
-    def give_up(self) -> None:
-        """End ``wait_for_outcomes``; may be called from a signal's handler."""
-        self._stopping.set()
+    def _tell_the_rest(self, outcomes: OutcomesFeed) -> None:
+        """Tell what the drafts that were allowed to finish became."""
+        try:
+            while outcomes.step() == timedelta():
+                pass
+        except StateError as error:
+            self._report(f"outcomes: {error}; see 'galley runs list'")
 
-    def wait_for_outcomes(self, keys: Sequence[RunKey], patience: timedelta) -> None:
-        """Wait until each run has an outcome, nothing will happen to them any more, or the patience is over."""
+    def wait_for_outcomes(
+        self, keys: Sequence[RunKey], patience: timedelta, *, pause: Callable[[timedelta], bool]
+    ) -> None:
+        """Wait until each run has an outcome and what is approved is published, or nothing will happen any more.
+
+        It ends too when the patience is over, and when ``pause``, which waits so long, says that a stop is asked for.
+        """
         deadline = self._now() + patience
-        while not self._stopping.wait(0.05):
+        while not pause(POLL):
             now = self._now()
-            if now > deadline or not self.without_outcome(keys):
+            if now > deadline:
                 return
+            if not self.without_outcome(keys):
+                break
             due = self.queues.next_due()
             if self.runs.in_flight == 0 and (due is None or due > deadline) and self.without_outcome(keys):
                 return
+        deadline = min(deadline, self._now() + PUBLISH_PATIENCE)
+        while not self.stream.is_drained() and self._now() <= deadline and not pause(POLL):
+            pass
+
+    def next_slot(self) -> tuple[datetime, str] | None:
+        """Return when the next schedule is due, and its name; None where none will be."""
+        now = self._now()
+        coming = [
+            (slot, schedule.name)
+            for schedule in self._template.schedules
+            if schedule.enabled and (slot := schedule.calendar(self._state.created).next_after(now)) is not None
+        ]
+        return min(coming, default=None)
 
     def without_outcome(self, keys: Sequence[RunKey]) -> list[RunKey]:
         """Return the runs that have no outcome yet."""
@@ -197,7 +237,11 @@ class Running:
             case Returned(value):
                 return dict(value)
             case FunctionError(error_type, message):
-                raise RuntimeError(f"{error_type}: {message}")
+                line = f"{error_type}: {message}"
+                if line != self._desk_trouble:
+                    self._desk_trouble = line
+                    self._report(f"the review desk cannot answer ({line}); its log says more")
+                raise RuntimeError(line)
 
     def _setup(self, function: TemplateFunction) -> FunctionSetup:
         code_roots = os.pathsep.join(map(str, (self._checkout.cli, self._checkout.layer)))
@@ -238,10 +282,7 @@ def latest_due_runs(schedules: Schedules, now: datetime) -> list[RunMessage]:
     for definition in schedules.all():
         if not definition.enabled:
             continue
-        calendar = calendar_of(
-            definition.expression, definition.timezone, definition.created, start=definition.start, end=definition.end
-        )
-        slot = calendar.latest_until(now)
+        slot = definition.calendar().latest_until(now)
         if slot is not None:
             tick = read_tick(definition.input, f"input of schedule {definition.name}")
             messages += [

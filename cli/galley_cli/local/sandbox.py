@@ -7,7 +7,9 @@ process ends at once, wherever it is: so no function outlives the system that st
 
 import argparse
 import importlib
+import io
 import json
+import logging
 import os
 import queue
 import sys
@@ -15,7 +17,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -28,6 +30,9 @@ from galley_cli.local.system import LocalSystem
 
 LOG_BYTES = 5_000_000
 """How large a function's log may be when an invocation begins; beyond it the log becomes the previous one."""
+
+IMPORT_ERROR = "Runtime.ImportModuleError"
+"""Lambda's name for what is wrong with a function whose handler cannot be imported."""
 
 Handler = Callable[[Any, "Context"], Any]
 
@@ -63,37 +68,64 @@ class Context:
         return max(0, int((self.deadline - time.monotonic()) * 1000))
 
 
+class _LosingFile(io.FileIO):
+    """A file that loses what cannot be written to it: on a full disk a function still answers, it only says less."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return memoryview(data).nbytes
+
+
 class Log:
-    """A function's log file: everything that the process writes to its standard output and error."""
+    """A function's log file: everything that the process writes to its standard output and error.
+
+    What cannot be written is lost, and is no error to whoever wrote it.
+    """
 
     def __init__(self, path: Path, limit: int = LOG_BYTES) -> None:
         """Open the log, shared with the function's other processes, and send the process's own output there."""
         self._path = path
         self._limit = limit
-        self._redirect()
+        logging.raiseExceptions = False
+        try:
+            self._redirect(path)
+        except OSError:
+            self._redirect(Path(os.devnull))  # what is printed must not go into the protocol's own pipe
+        sys.stdout, sys.stderr = _losing(1), _losing(2)
 
     def roll(self) -> None:
         """Begin a new file when this one is full, or when another process has begun one."""
+        with suppress(OSError):
+            self._roll()
+
+    def _roll(self) -> None:
         here = os.fstat(1)
         try:
             there = self._path.stat()
         except FileNotFoundError:
-            self._redirect()
+            self._redirect(self._path)
             return
         if not os.path.samestat(here, there):
-            self._redirect()
+            self._redirect(self._path)
         elif there.st_size > self._limit:
             self._path.replace(self._path.with_suffix(".log.1"))
-            self._redirect()
+            self._redirect(self._path)
 
-    def _redirect(self) -> None:
+    def _redirect(self, path: Path) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(file, 1)
         os.dup2(file, 2)
         os.close(file)
+
+
+def _losing(descriptor: int) -> io.TextIOWrapper:
+    file = io.BufferedWriter(_LosingFile(descriptor, "wb", closefd=False))
+    return io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", line_buffering=True)
 
 
 def error_of(error: BaseException) -> dict[str, Any]:
@@ -129,10 +161,16 @@ def main(arguments: list[str] | None = None) -> None:
             state = StateDirectory.open_existing(options.state)
             held.enter_context(state.lock_for_working())
             _install_local_system(state)
-            handler = _handler(options)
         except Exception as error:
             traceback.print_exc()
             _say(answers, json.dumps({"init_error": error_of(error)}))
+            return
+        try:
+            handler = _handler(options)
+        except Exception as error:
+            traceback.print_exc()
+            told = {"errorType": IMPORT_ERROR, "errorMessage": f"{type(error).__name__}: {error}"}
+            _say(answers, json.dumps({"init_error": {**error_of(error), **told}}))
             return
         _say(answers, json.dumps({"ready": True}))
         _serve(handler, requests, answers, log, options)

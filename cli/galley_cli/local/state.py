@@ -32,7 +32,8 @@ _START_SECONDS = 1.0
 _OTHER_WORKERS_SECONDS = 10.0
 _DATABASE = "galley.sqlite"
 _OWN_NAMES = frozenset(
-    {"bucket", "logs", "running.json", "run.lock", "workers.lock", "turn.lock", "write.lock"}
+    {"bucket", "logs", "run.lock", "workers.lock", "turn.lock", "write.lock"}
+    | {f"{name}{suffix}" for name in ("running.json", "schedules.json") for suffix in ("", ".new")}
     | {f"{_DATABASE}{suffix}" for suffix in ("", "-wal", "-shm", "-journal")}
 )
 
@@ -140,6 +141,22 @@ def unstamp_or_none(text: str | None) -> datetime | None:
     return None if text is None else unstamp(text)
 
 
+def write_whole(path: Path, text: str) -> None:
+    """Write a file of the state directory. A reader sees the old text or the new one, even after a power cut.
+
+    Raises:
+        StateError: it cannot be written; one line that names it.
+    """
+    temporary = path.with_name(f"{path.name}.new")
+    with _explained(path.parent):
+        with open(temporary, "w", encoding="utf-8", opener=_private) as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        _sync_folder(path.parent)
+
+
 class StateDirectory:
     """A state directory, opened. It is shared freely between threads; every process opens its own.
 
@@ -174,6 +191,16 @@ class StateDirectory:
                 created = _bring_up_to_date(root, now())
             return cls(root, created)
 
+    @staticmethod
+    def is_there(root: Path) -> bool:
+        """Tell whether there is a state directory already.
+
+        Raises:
+            StateError: when that cannot be seen.
+        """
+        with _explained(root):
+            return (root / _DATABASE).exists()
+
     @classmethod
     def open_existing(cls, root: Path) -> Self:
         """Open a directory that is there already.
@@ -181,10 +208,11 @@ class StateDirectory:
         Raises:
             StateError: there is none, or what ``open`` raises.
         """
-        with _explained(root):
-            there = (root / _DATABASE).exists()
-        if not there:
-            raise StateError(f"{root}: is no state directory; make one with: galley run --state {root}")
+        if not cls.is_there(root):
+            raise StateError(
+                f"{root}: is no state directory; give --state DIR of the system that runs, "
+                f"or make one with: galley run --state {root}"
+            )
         return cls.open(root)
 
     @property
@@ -260,10 +288,7 @@ class StateDirectory:
 
     def announce(self, facts: Mapping[str, object]) -> None:
         """Write down how the running system is reached, for ``running``. Call it with the lock held."""
-        temporary = self.root / "running.json.new"
-        with open(temporary, "w", encoding="utf-8", opener=_private) as file:
-            json.dump(dict(facts), file)
-        temporary.replace(self.root / "running.json")
+        write_whole(self.root / "running.json", json.dumps(dict(facts)))
 
     def running(self) -> Mapping[str, object] | None:
         """Return what the running system announced; None when none runs, or it has not said anything yet."""

@@ -37,9 +37,10 @@ from galley.store import (
     Settled,
     StoreBusy,
     StoredDraft,
+    UnreadableRow,
     changes,
 )
-from galley.store.rows import UnreadableRow, draft_row, read_draft, read_run, run_row
+from galley.store.rows import draft_row, read_draft, read_run, run_row
 from galley_cli.local.state import StateBusy, StateDirectory, stamp, unstamp
 
 _RUN_COLUMNS = (
@@ -154,9 +155,7 @@ class SqliteStore:
         cursors: Mapping[str, Mapping[str, object]] | None = None,
     ) -> Settled | LeaseLost:
         """Drafting -> empty or failed: the place is given back, the bill settled."""
-        change = changes.release(run, status, reason, detail, bill, now=now)
-        if cursors and status is not Status.EMPTY:
-            raise ValueError(f"run {run.key} is {status}; cursors move only with an empty run")
+        change = changes.release(run, status, reason, detail, bill, now=now, cursors=cursors)
         with self._transaction() as rows:
             if not rows.still(run):
                 return LeaseLost(rows.run(run.key))
@@ -296,7 +295,8 @@ class SqliteStore:
 
         Only for the start of a system that holds ``StateDirectory.lock_for_running``: then no process lives that could
         hold a lease, and waiting for its end would only lose time. What a dead owner had reserved stays reserved until
-        the run is taken over.
+        the run is taken over. The attempt that was cut short does not count: it says nothing about the run, and how
+        often that can be is bounded by the run's message (``queue.MOST_INTERRUPTIONS``).
         """
         expired = []
         with self._transaction() as rows:
@@ -309,7 +309,14 @@ class SqliteStore:
                 except UnreadableRow:
                     continue  # listed as unreadable wherever rows are listed
                 changed = in_utc(now).replace(microsecond=0)
-                after = replace(run, version=run.version + 1, changed=changed, owner=None, lease_until=None)
+                after = replace(
+                    run,
+                    version=run.version + 1,
+                    changed=changed,
+                    owner=None,
+                    lease_until=None,
+                    attempts=max(run.attempts - 1, 0),
+                )
                 rows.apply(changes.Change(run, after), now)
                 expired.append(run.key)
         return tuple(expired)

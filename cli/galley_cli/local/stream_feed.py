@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from json import dumps
 from typing import Any, assert_never
 
-from galley.instants import format_instant
 from galley.queue import DeadTick
+from galley.store.rows import keys_of_run
 from galley_cli.local.filters import fits
 from galley_cli.local.pool import FunctionError, Invocation, PoolClosed, Returned
 from galley_cli.local.queue import SqliteQueues
@@ -71,6 +71,10 @@ class StreamFeed:
         except PoolClosed:
             return IDLE
 
+    def is_drained(self) -> bool:
+        """Tell whether every change so far has been handed to publish, or is none of its business."""
+        return not self._store.stream_after(self._store.stream_position(CONSUMER), limit=1)
+
     def close(self) -> None:
         """Nothing is handled beside ``step``."""
 
@@ -125,7 +129,7 @@ def stream_event(records: Sequence[StreamRecord]) -> dict[str, Any]:
 
 
 def _stream_record(record: StreamRecord) -> dict[str, Any]:
-    keys = {"pk": {"S": f"RUN#{record.key.drafter}"}, "sk": {"S": format_instant(record.key.slot)}}
+    keys = keys_of_run(record.key)
     images = {"NewImage": {**keys, "status": {"S": str(record.new)}, "version": {"N": str(record.version)}}}
     if record.old is not None:
         images["OldImage"] = {**keys, "status": {"S": str(record.old)}, "version": {"N": str(record.version - 1)}}

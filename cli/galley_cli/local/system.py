@@ -27,7 +27,7 @@ class LocalSystem:
     ) -> None:
         """Take what there is; ``secrets`` are texts by the names that functions ask for."""
         self.state = state
-        self._schedules = schedules
+        self.local_schedules = schedules
         self._secrets = dict(secrets)
         self._now = now
 
@@ -64,7 +64,7 @@ class LocalSystem:
 
     def schedules(self, group: str) -> Schedules:
         """Return the schedules."""
-        return self._schedules
+        return self.local_schedules
 
     def secret(self, name: str, *, refresh: bool = False) -> str:
         """Return a secret's text."""

@@ -1,18 +1,18 @@
 """digest: what is new in mail and feeds since the last draft."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from drafter import FeedSource, MailSource
 from galley.drafts import Item
 from galley.retry import RetryLater
-from shapes.shape import Assignment, Cursor, Fetch, Material
+from galley.store import Cursor
+from galley.texts import clip, listed
+from shapes.shape import Assignment, Material
 from sources import feed, mail
-from sources.clean import clip
-from sources.collected import Collected, Limits, listed
-from sources.fetch import Fetched, FetchLimits
+from sources.collected import Collected, SourceLimits
 
 MOST_ITEMS = 200
 """So many items are in one draft at most, from all sources together; the others wait for the next one."""
@@ -32,12 +32,13 @@ def collect(assignment: Assignment) -> Material:
     stays where it is.
 
     With no items there is nothing new, and the reason says what was looked at and what was wrong with it. Of two things
-    that must not pass in silence, neither does: when no source answered at all, that is no quiet day, so the run is
-    tried again and fails in the end; and where the only new objects of a mail source could not be read, its cursor
-    stays, so that the next draft names them in its warnings.
+    that must not pass in silence, neither does: when no source could be read, that is no quiet day, so the run is tried
+    again and fails in the end; and the cursor of a mail source does not pass objects that could not be read, so that
+    the next draft names them in its warnings. A copy of a message that was taken before is named once.
 
     Raises:
-        RetryLater: ``sources_unavailable``, when there are no items and every source is a feed that did not answer.
+        RetryLater: ``sources_unavailable``, when there are no items and every source is a feed that could not be
+            read: it did not answer, or not with a feed.
         NeverSucceeds: ``invalid_cursor``.
     """
     looks: list[_Look] = []
@@ -62,14 +63,12 @@ class _Look:
 
     source: MailSource | FeedSource
     collected: Collected
-    answered: bool
     links: frozenset[str] = frozenset()
 
     @property
-    def cursor_when_empty(self) -> Cursor | None:
+    def cursor_if_empty(self) -> Cursor | None:
         """The cursor that may move without a draft: not past mails that only a draft's warnings would name."""
-        is_held = isinstance(self.source, MailSource) and self.collected.warnings and not self.collected.left_out
-        return None if is_held else self.collected.cursor
+        return self.collected.cursor_if_empty if isinstance(self.source, MailSource) else self.collected.cursor
 
     def __str__(self) -> str:
         match self.source:
@@ -77,32 +76,14 @@ class _Look:
                 return f"{source_id} ({place})"
 
 
-class _Witness:
-    """A fetch that remembers whether anything answered with what was asked for."""
-
-    def __init__(self, fetch: Fetch) -> None:
-        self._fetch = fetch
-        self.answered = False
-
-    def __call__(
-        self, url: str, *, headers: Mapping[str, str] | None = None, limits: FetchLimits | None = None
-    ) -> Fetched:
-        answer = self._fetch(url, headers=headers, limits=limits)
-        self.answered = self.answered or 200 <= answer.status < 300 or answer.status == 304
-        return answer
-
-
 def _look(source: MailSource | FeedSource, assignment: Assignment, room: int) -> _Look:
     cursor = assignment.cursors.get(source.id)
-    limits = Limits(max_items=min(source.max_items, room), max_chars=MOST_CHARS)
+    limits = SourceLimits(max_items=min(source.max_items, room), max_chars=MOST_CHARS)
     match source:
         case MailSource():
-            collected = mail.collect(assignment.bucket, source.prefix, cursor, assignment.slot, limits)
-            return _Look(source, collected, answered=True)
+            return _Look(source, mail.collect(assignment.bucket, source.prefix, cursor, assignment.slot, limits))
         case FeedSource():
-            witness = _Witness(assignment.fetch)
-            collected = feed.collect(witness, source.url, cursor, assignment.slot, limits)
-            return _Look(source, collected, witness.answered)
+            return _Look(source, feed.collect(assignment.fetch, source.url, cursor, assignment.slot, limits))
 
 
 def _without_repeats(look: _Look, before: Sequence[_Look]) -> _Look:
@@ -156,9 +137,9 @@ def _numbered(looks: Sequence[_Look]) -> tuple[Item, ...]:
 
 def _nothing_new(looks: Sequence[_Look], warnings: Sequence[str]) -> Material:
     told = (*warnings[:_NAMED], f"and {len(warnings) - _NAMED} more") if len(warnings) > _NAMED else warnings
-    if not any(look.answered for look in looks):
-        raise RetryLater("sources_unavailable", clip("; ".join(("no source answered", *told)), _MOST_REASON_CHARS))
+    if all(look.collected.failed for look in looks):
+        raise RetryLater("sources_unavailable", clip("; ".join(("no source can be read", *told)), _MOST_REASON_CHARS))
     return Material(
-        cursors={look.source.id: cursor for look in looks if (cursor := look.cursor_when_empty) is not None},
+        cursors={look.source.id: cursor for look in looks if (cursor := look.cursor_if_empty) is not None},
         nothing_new=clip("; ".join((f"nothing new in {', '.join(map(str, looks))}", *told)), _MOST_REASON_CHARS),
     )

@@ -12,8 +12,9 @@ from pydantic import AwareDatetime
 from drafter import HealthSource
 from galley.drafts import Item
 from galley.instants import format_instant, in_utc
-from shapes.shape import Assignment, Cursor, Material
-from sources.clean import one_line, web_link
+from galley.store import Cursor
+from shapes.shape import Assignment, Material
+from sources.clean import clean_line, web_link
 from sources.collected import CursorState, read_cursor
 from sources.health import Down, Health, Up, address_of, check
 
@@ -66,7 +67,8 @@ def collect(assignment: Assignment) -> Material:
 
     How things stand is kept in the cursors, and they move with the draft: an alert that was not stored (the gate was
     shut, the model failed) is not announced, and the next run drafts it. What is looked at is the present, whatever the
-    slot: a monitor's schedule should not be caught up, and its "since" is the slot of the look that noticed.
+    slot, and an item says when that was: a monitor's schedule should not be caught up, and its "since" is the slot of
+    the look that noticed.
 
     Raises:
         NeverSucceeds: ``invalid_address``, when a source's own address is at fault; ``invalid_cursor``.
@@ -133,19 +135,19 @@ def _quiet(look: _Look) -> str:
 
 def _item(item_id: str, look: _Look, assignment: Assignment) -> Item:
     address = address_of(look.source, assignment.desk_url)
-    slot = format_instant(assignment.slot)
+    looked_at = format_instant(assignment.looked_at)
     match look.found:
         case Up(status, milliseconds):
             title = f"{look.source.id} is up again"
-            text = f"{title}: it answered {status} in {milliseconds} ms at the look of {slot}."
+            text = f"{title}: it answered {status} in {milliseconds} ms when looked at, {looked_at}."
         case Down(why, _, milliseconds):
             title = f"{look.source.id} is down"
-            text = f"{title}: {why}, after {milliseconds} ms, at the look of {slot}."
+            text = f"{title}: {why}, after {milliseconds} ms, when looked at, {looked_at}."
     if look.before is None:
         text += " It had not been looked at before."
     else:
-        text += f" It had been {look.before.state} since the look of {format_instant(look.before.since)}."
-    return Item(id=item_id, title=title, text=one_line(text, 1_000), source=look.source.id, link=web_link(address))
+        text += f" It had been {look.before.state} since the look for the slot {format_instant(look.before.since)}."
+    return Item(id=item_id, title=title, text=clean_line(text, 1_000), source=look.source.id, link=web_link(address))
 
 
 def _figures(looks: Sequence[_Look]) -> str:

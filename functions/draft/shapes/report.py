@@ -8,6 +8,7 @@ from typing import assert_never
 
 from drafter import Metric, TableSource
 from galley.drafts import Item
+from galley.texts import listed
 from shapes.shape import Assignment, Material, Window
 from sources.table import EXACT, Table, Tally, merged, read_table
 
@@ -230,13 +231,14 @@ def _warnings(source: TableSource, table: Table, days: Days) -> Iterable[str]:
     for name, count in table.empty_cells.items():
         yield f"{source.key}: {name!r} has no value in {count} of {table.rows} rows, they are not counted"
     if missing := [day for day in days.each() if day not in table.days]:
-        yield f"{source.key}: no row for {_listed(missing)}, {len(missing)} of the {days.count} days of the report"
+        named = listed(missing, _NAMED)
+        yield f"{source.key}: no row for {named}, {len(missing)} of the {days.count} days of the report"
     missing_before = [day for day in days.before.each() if day not in table.days]
     if len(missing_before) == days.count:
         yield f"{source.key}: there are no rows for the days before, {days.before}, so nothing is compared"
     elif missing_before:
         yield (
-            f"{source.key}: the comparison is uneven, no row for {_listed(missing_before)},"
+            f"{source.key}: the comparison is uneven, no row for {listed(missing_before, _NAMED)},"
             f" {len(missing_before)} of the {days.count} days before"
         )
 
@@ -252,8 +254,3 @@ def _why_silent(source: TableSource, table: Table, days: Days, window: Window) -
     newest = f"its newest row is of {table.newest}" if table.newest else "it has no rows"
     left_out = f"; {_rows_left_out(source, table)}" if table.left_out_rows else ""
     return f"{source.key} has no row for {days} ({window.zone.key}); {newest}{left_out}"
-
-
-def _listed(days: Sequence[date]) -> str:
-    more = f" and {len(days) - _NAMED} more" if len(days) > _NAMED else ""
-    return ", ".join(map(str, days[:_NAMED])) + more

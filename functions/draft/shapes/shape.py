@@ -9,28 +9,8 @@ from zoneinfo import ZoneInfo
 from drafter import Drafter
 from galley.bucket import Bucket
 from galley.drafts import Item
-from sources.fetch import Fetched, FetchLimits
-
-Cursor = Mapping[str, object]
-
-
-class Fetch(Protocol):
-    """Reads an address, as ``sources.fetch.fetch`` does; a shape sets the limits, and whom it trusts."""
-
-    def __call__(
-        self,
-        url: str,
-        *,
-        headers: Mapping[str, str] | None = None,
-        limits: FetchLimits | None = None,
-        trusted: frozenset[tuple[str, int]] = frozenset(),
-    ) -> Fetched:
-        """Return the answer, whatever its status.
-
-        Raises:
-            sources.fetch.FetchError: when there is none.
-        """
-        ...
+from galley.store import Cursor
+from sources.fetch import Fetch
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +24,16 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """One run, as a shape sees it: never "now", always its slot.
+    """One run, as a shape sees it: what it is about is bounded by its slot, never by "now".
 
+    ``looked_at`` is when the shape looks, in UTC: to be told beside what can only be seen at that moment, no more.
     ``window`` is asked for only by the shapes that need it, since the schedule must then be looked up.
     ``desk_url`` is the review desk's own address, what ``desk:`` stands for in a source.
     """
 
     drafter: Drafter
     slot: datetime
+    looked_at: datetime
     window: Callable[[], Window]
     cursors: Mapping[str, Cursor]
     bucket: Bucket

@@ -10,9 +10,11 @@ from drafter import DocumentsSource
 from galley.bucket import Bucket
 from galley.drafts import Item
 from galley.retry import NeverSucceeds
-from shapes.shape import Assignment, Cursor, Material
-from sources.clean import one_line, plain_text
-from sources.collected import CursorState, listed, read_cursor
+from galley.store import Cursor
+from galley.texts import listed
+from shapes.shape import Assignment, Material
+from sources.clean import clean_line, plain_text
+from sources.collected import CursorState, read_cursor
 from sources.documents import Document, Unreadable, chunks, list_documents, read_document
 
 MAX_CURSOR_BYTES = 250_000
@@ -168,7 +170,7 @@ def _sync(bucket: Bucket, index: _Index, source: DocumentsSource, cursor: Cursor
             continue
         was = known.get(key)
         if isinstance(document, Unreadable):
-            unreadable.append(f"{one_line(key, 200)} {document.why}")
+            unreadable.append(f"{clean_line(key, 200)} {document.why}")
             if was is not None:
                 hashes[key] = was.sha256
             continue
@@ -232,14 +234,14 @@ def _read(bucket: Bucket, index: _Index, key: str) -> Document | Unreadable | No
 
 
 def _note(document: Document, *, is_new: bool) -> _Note:
-    key = one_line(document.key, 300)
+    key = clean_line(document.key, 300)
     what = f"Added: {key}. It begins:" if is_new else f"Changed: {key}. It now begins:"
     text = f"{what}\n\n{plain_text(document.text, ITEM_CHARS)}"
     return _Note(1 if is_new else 0, key, document.title, text)
 
 
 def _gone(key: str) -> _Note:
-    name = one_line(key, 300)
+    name = clean_line(key, 300)
     return _Note(2, name, name, f"Deleted: {name}. It is no longer there and was taken out of the index.")
 
 
@@ -247,7 +249,7 @@ def _about_documents(source: DocumentsSource, unreadable: list[str], repaired: l
     if unreadable:
         yield f"{source.id}: not taken in: {listed(unreadable, _NAMED)}"
     if repaired:
-        names = listed([one_line(key, 200) for key in repaired], _NAMED)
+        names = listed([clean_line(key, 200) for key in repaired], _NAMED)
         yield f"{source.id}: entries of the index were missing or not as they had been stored, written anew: {names}"
 
 
@@ -258,7 +260,7 @@ def _reconcile(
     expected, found = set(expected), set(found)
     if before + len(changes.added) - len(changes.deleted) == len(found) and expected == found:
         return
-    differing = listed([one_line(key, 200) for key in sorted(expected ^ found)], _NAMED)
+    differing = listed([clean_line(key, 200) for key in sorted(expected ^ found)], _NAMED)
     yield (
         f"{source.id}: the counts do not agree: {before} before + {len(changes.added)} added - {len(changes.deleted)}"
         f" deleted, but {len(found)} are in the index; missing there or too many: {differing}"

@@ -9,7 +9,8 @@ import re
 from collections import Counter
 from urllib.parse import urljoin, urlsplit
 
-CUT_MARK = " [… cut]"
+from galley.texts import CUT_MARK, clip, one_line
+
 MAX_HTML_CHARS = 1_000_000
 MAX_LINK_CHARS = 2_000
 
@@ -44,23 +45,14 @@ def squeeze(text: str) -> str:
     return _MANY_BREAKS.sub("\n\n", text).strip()
 
 
-def clip(text: str, limit: int) -> str:
-    """Return the text, or as much of its beginning as fits into ``limit`` characters with a mark that it is cut."""
-    if len(text) <= limit:
-        return text
-    if limit <= len(CUT_MARK):
-        return text[:limit]
-    return text[: limit - len(CUT_MARK)].rstrip() + CUT_MARK
-
-
 def plain_text(text: str, limit: int) -> str:
     """Return text that is no markup, cleaned and clipped."""
     return clip(squeeze(strip_invisible(text)), limit)
 
 
-def one_line(text: str, limit: int) -> str:
+def clean_line(text: str, limit: int) -> str:
     """Return the text cleaned, on one line and clipped: for titles, names and warnings."""
-    return clip(_WHITESPACE.sub(" ", strip_invisible(text)).strip(), limit)
+    return one_line(strip_invisible(text), limit)
 
 
 def web_link(link: str | None, base: str = "") -> str | None:

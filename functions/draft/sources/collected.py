@@ -1,7 +1,6 @@
 """What every source returns, and the bounds it works within."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -9,21 +8,21 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from galley.drafts import Item
 from galley.retry import NeverSucceeds
-
-Cursor = Mapping[str, object]
-"""A source's place, as JSON values. It is kept in one table item of at most 400 KB, so sources bound it well below."""
+from galley.store import Cursor
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SourceLimits:
     """How much one run takes from one source. What is beyond ``max_items`` waits for the next run.
 
     ``max_bytes`` is the size of one message as it is stored; ``max_chars`` the length of one item's text.
+    ``seconds`` is how long messages are read: those that were not read by then wait too.
     """
 
     max_items: int = 50
     max_bytes: int = 10_000_000
     max_chars: int = 8_000
+    seconds: float = 60
 
     def __post_init__(self) -> None:
         for name in ("max_items", "max_bytes", "max_chars"):
@@ -36,15 +35,20 @@ class Collected:
     """What one source has that is new, oldest first.
 
     ``warnings`` name, in one line each, everything that is not in the items and why.
-    ``cursor`` is the value to store together with the draft; None leaves the stored one as it is.
+    ``cursor`` is the value to store together with the draft, or with the outcome that there is nothing new; None leaves
+    the stored one as it is. ``cursor_if_empty`` is the value to store where no draft is made: it is not past what only
+    a draft's warnings would name.
     ``left_out`` counts what is new but beyond the limit; it is not consumed, the next run takes it.
+    ``failed`` says that the source gave nothing that could be used, so that no items do not mean nothing new.
     The ids of the items count from 1 within this value: whoever joins several sources numbers them anew.
     """
 
     items: tuple[Item, ...]
     warnings: tuple[str, ...]
     cursor: Cursor | None
+    cursor_if_empty: Cursor | None = None
     left_out: int = 0
+    failed: bool = False
 
 
 class CursorState(BaseModel):
@@ -85,14 +89,3 @@ def short_hash(*parts: str) -> str:
         digest.update(f"{len(data)}:".encode())
         digest.update(data)
     return digest.hexdigest()[:16]
-
-
-def listed(names: Sequence[str], at_most: int) -> str:
-    """Return the names joined by commas, the first ``at_most`` of them, and how many more there are."""
-    shown = ", ".join(names[:at_most])
-    return shown if len(names) <= at_most else f"{shown} and {len(names) - at_most} more"
-
-
-def counted(number: int, one: str, many: str) -> str:
-    """Return the number with its noun: ``1 message``, ``1,200 messages``."""
-    return f"{number:,} {one if number == 1 else many}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from galley.bucket import Bucket, ObjectMissing, ObjectTooLarge
-from sources.clean import html_to_text, one_line, strip_invisible
+from sources.clean import clean_line, html_to_text, strip_invisible
 
 MAX_BYTES = 5_000_000
 CHUNK_CHARS = 1_500
@@ -59,7 +59,7 @@ def read_document(bucket: Bucket, key: str) -> Document | Unreadable | None:
         return Unreadable(key, "is not text, it has zero bytes in it; move it out of the prefix")
     name = key.rpartition("/")[2]
     text = html_to_text(text) if name.lower().endswith((".html", ".htm")) else strip_invisible(text)
-    return Document(key, hashlib.sha256(body).hexdigest(), _title(text) or one_line(name, 200), text)
+    return Document(key, hashlib.sha256(body).hexdigest(), _title(text) or clean_line(name, 200), text)
 
 
 def chunks(text: str) -> Iterator[str]:
@@ -100,7 +100,7 @@ def _title(text: str) -> str:
     lines = [line.rstrip() for line in text.split("\n", _LINES_BEFORE_A_TITLE)[:_LINES_BEFORE_A_TITLE]]
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
         if heading := _MARKDOWN_HEADING.fullmatch(line):
-            return one_line(heading[1], 200)
+            return clean_line(heading[1], 200)
         if line and not _UNDERLINE.fullmatch(line) and _UNDERLINE.fullmatch(below) and len(below) >= len(line) - 1:
-            return one_line(line, 200)
+            return clean_line(line, 200)
     return ""

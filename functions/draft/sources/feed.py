@@ -17,8 +17,10 @@ from typing import Any
 
 from galley.drafts import Item
 from galley.instants import format_instant, in_utc
-from sources.clean import clip, html_to_text, one_line, plain_text, web_link
-from sources.collected import Collected, Cursor, CursorState, Limits, counted, listed, read_cursor, short_hash
+from galley.store import Cursor
+from galley.texts import clip, counted, listed
+from sources.clean import clean_line, html_to_text, plain_text, web_link
+from sources.collected import Collected, CursorState, SourceLimits, read_cursor, short_hash
 from sources.fetch import Fetch, Fetched, FetchError, FetchLimits
 
 ACCEPT = "application/atom+xml, application/rss+xml, application/rdf+xml, application/xml;q=0.9, */*;q=0.5"
@@ -57,12 +59,12 @@ class _Entry:
     item: Item
 
 
-def collect(fetch: Fetch, url: str, cursor: Cursor | None, until: datetime, limits: Limits) -> Collected:
+def collect(fetch: Fetch, url: str, cursor: Cursor | None, until: datetime, limits: SourceLimits) -> Collected:
     """Return the entries of the feed that are new since the cursor, oldest first; those without a date before them.
 
     ``until`` is the slot: entries dated later wait for the next draft. Each item's ``source`` is the feed's address.
-    A feed that cannot be read is one warning that names it and why; its cursor stays. A feed that answered 410
-    (gone) is not asked again until its address is changed; one that moved for good is asked at its new address.
+    A feed that cannot be read has failed, with one warning that names it and why; its cursor stays. A feed that
+    answered 410 (gone) is not asked again until its address is changed; one that moved for good is asked there.
 
     Raises:
         NeverSucceeds: for a cursor that is not one of ours.
@@ -71,34 +73,34 @@ def collect(fetch: Fetch, url: str, cursor: Cursor | None, until: datetime, limi
     if state.url != url:
         state = _State(url=url, seen=state.seen)
     if state.gone:
-        return _nothing(f"{url}: the feed is gone for good (410); remove it from the drafter's file")
+        return _failed(f"{url}: the feed is gone for good (410); remove it from the drafter's file")
     previous = state.moved_to
     try:
         state, answer = _ask(fetch, state)
     except FetchError as error:
-        return _nothing(f"the feed {error}")
+        return _failed(f"the feed {error}")
     if answer.status == 304:
         return Collected((), (), None)
     if answer.status == 410:
         gone = state.model_copy(update={"gone": True, "etag": None, "modified": None})
-        return _nothing(
+        return _failed(
             f"{url}: the feed is gone for good (410) and is not asked again; remove it from the drafter's file",
             _stored(gone),
         )
     if not 200 <= answer.status < 300:
-        return _nothing(f"the feed {url}: {_refusal(answer)}")
+        return _failed(f"the feed {url}: {_refusal(answer)}")
     document = _parsed(answer)
     if isinstance(document, str):
-        return _nothing(f"the feed {url}: {document}")
+        return _failed(f"the feed {url}: {document}")
     collected = _collect(document, answer, state, in_utc(until), limits)
     if state.moved_to is not None and state.moved_to != previous:
         moved = f"the feed {url} has moved for good to {state.moved_to}; write that address in the drafter's file"
-        collected = replace(collected, warnings=(one_line(moved, 1_000), *collected.warnings))
+        collected = replace(collected, warnings=(clean_line(moved, 1_000), *collected.warnings))
     return collected if collected.cursor != cursor else replace(collected, cursor=None)
 
 
-def _nothing(warning: str, cursor: Cursor | None = None) -> Collected:
-    return Collected((), (one_line(warning, 1_000),), cursor)
+def _failed(warning: str, cursor: Cursor | None = None) -> Collected:
+    return Collected((), (clean_line(warning, 1_000),), cursor, failed=True)
 
 
 def _stored(state: _State) -> Cursor:
@@ -174,7 +176,7 @@ def _is_broken(document: Any) -> bool:
     return bool(document.bozo) and not isinstance(document.bozo_exception, harmless)
 
 
-def _collect(document: Any, answer: Fetched, state: _State, until: datetime, limits: Limits) -> Collected:
+def _collect(document: Any, answer: Fetched, state: _State, until: datetime, limits: SourceLimits) -> Collected:
     entries = _entries(document, answer.url, state.url, limits.max_chars)
     seen = set(state.seen)
     new = [entry for entry in entries if entry.identity not in seen]
@@ -199,7 +201,7 @@ def _collect(document: Any, answer: Fetched, state: _State, until: datetime, lim
     return Collected(
         items=tuple(replace(item, id=f"f{number}") for number, item in enumerate(items, 1)),
         warnings=tuple(
-            one_line(f"the feed {state.url}: {warning}", 1_500)
+            clean_line(f"the feed {state.url}: {warning}", 1_500)
             for warning in _remarks(document, mute, deferred, left_out, until, limits)
         ),
         cursor=_stored(cursor),
@@ -213,14 +215,14 @@ def _remarks(
     deferred: Sequence[_Entry],
     left_out: Sequence[_Entry],
     until: datetime,
-    limits: Limits,
+    limits: SourceLimits,
 ) -> Iterator[str]:
     if len(document.entries) > MAX_ENTRIES:
         yield f"it has {len(document.entries):,} entries; only the first {MAX_ENTRIES:,} are read"
     if mute:
         yield f"{counted(len(mute), 'entry', 'entries')} without title, text and link passed over"
     if deferred:
-        titles = listed([repr(one_line(entry.item.title, 80)) for entry in deferred], _DEFERRED_NAMED)
+        titles = listed([repr(clean_line(entry.item.title, 80)) for entry in deferred], _DEFERRED_NAMED)
         yield (
             f"{counted(len(deferred), 'entry', 'entries')} dated after {format_instant(until)}, "
             f"for the next draft: {titles}"
@@ -262,11 +264,11 @@ def _item(entry: Any, base: str, source: str, max_chars: int) -> Item:
     title = _cleaned(dict.get(entry, "title_detail"), _MAX_TEXT_CHARS)
     return Item(
         id="f",
-        title=one_line(title, MAX_TITLE_CHARS) or one_line(text, 80) or NO_TITLE,
+        title=clean_line(title, MAX_TITLE_CHARS) or clean_line(text, 80) or NO_TITLE,
         text=text,
         source=source,
         link=link,
-        author=one_line(dict.get(entry, "author") or "", MAX_AUTHOR_CHARS) or None,
+        author=clean_line(dict.get(entry, "author") or "", MAX_AUTHOR_CHARS) or None,
         published=_date(entry),
     )
 

@@ -23,7 +23,7 @@ from typing import Protocol, cast
 from urllib.parse import quote, urljoin, urlsplit
 
 from galley import __version__
-from sources.clean import one_line
+from sources.clean import clean_line
 
 USER_AGENT = f"Galley/{__version__}"
 
@@ -64,17 +64,26 @@ class FetchError(Exception):
 
     def __init__(self, url: str, reason: str) -> None:
         self.url = _without_credentials(url)
-        self.reason = one_line(reason, 400)
+        self.reason = clean_line(reason, 400)
         super().__init__(f"{self.url}: {self.reason}")
 
 
 class Fetch(Protocol):
-    """What sources need of :func:`fetch`; whom to trust is already decided."""
+    """Reads an address, as :func:`fetch` does; a source sets the limits, and whom it trusts."""
 
     def __call__(
-        self, url: str, *, headers: Mapping[str, str] | None = None, limits: FetchLimits | None = None
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        limits: FetchLimits | None = None,
+        trusted: frozenset[tuple[str, int]] = frozenset(),
     ) -> Fetched:
-        """Return the answer or raise :class:`FetchError`."""
+        """Return the answer, whatever its status.
+
+        Raises:
+            FetchError: when there is none.
+        """
         ...
 
 
@@ -251,7 +260,7 @@ def _after_redirect(visited: Sequence[str], reason: str) -> str:
 
 
 def _without_credentials(url: str) -> str:
-    return one_line(re.sub(r"//[^/?#\\]*@", "//", url), 300)
+    return clean_line(re.sub(r"//[^/?#\\]*@", "//", url), 300)
 
 
 def _addresses(target: _Target, resolve: Resolve, deadline: _Deadline, *, check: bool) -> Sequence[str]:

@@ -2,12 +2,11 @@
 
 import time
 from dataclasses import dataclass
-from typing import Protocol
 from urllib.parse import urlsplit
 
 from drafter import HealthSource
 from galley.retry import NeverSucceeds
-from sources.fetch import Fetched, FetchError, FetchLimits, is_public
+from sources.fetch import Fetch, FetchError, FetchLimits, is_public
 
 DESK = "desk:"
 _PORTS = {"http": 80, "https": 443}
@@ -31,14 +30,6 @@ class Down:
 
 
 Health = Up | Down
-
-
-class Fetch(Protocol):
-    """What a look needs of ``sources.fetch.fetch``."""
-
-    def __call__(self, url: str, *, limits: FetchLimits, trusted: frozenset[tuple[str, int]]) -> Fetched:
-        """Return the answer, whatever its status, or raise ``FetchError``."""
-        ...
 
 
 def address_of(source: HealthSource, desk_url: str) -> str:

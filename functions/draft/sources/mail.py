@@ -6,7 +6,8 @@ message, because objects do not become visible in order: S3 dates a multipart up
 can keep an old date. So what appears late, or shares its second with another object, is neither lost nor repeated.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -15,8 +16,10 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict
 from galley.bucket import Bucket, ObjectInfo, ObjectMissing, ObjectTooLarge
 from galley.drafts import Item
 from galley.instants import format_instant, in_utc
-from sources.clean import one_line
-from sources.collected import Collected, Cursor, CursorState, Limits, counted, listed, read_cursor, short_hash
+from galley.store import Cursor
+from galley.texts import counted, listed
+from sources.clean import clean_line
+from sources.collected import Collected, CursorState, SourceLimits, read_cursor, short_hash
 from sources.message import Message, NotAMessage, read_message
 
 LOOK_BACK = timedelta(days=1)
@@ -44,13 +47,22 @@ class _State(CursorState):
     messages: tuple[str, ...] = ()
 
 
-def collect(bucket: Bucket, prefix: str, cursor: Cursor | None, until: datetime, limits: Limits) -> Collected:
+def collect(
+    bucket: Bucket,
+    prefix: str,
+    cursor: Cursor | None,
+    until: datetime,
+    limits: SourceLimits,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+) -> Collected:
     """Return the messages under the prefix that are new since the cursor, in the order of arrival.
 
     ``until`` is the slot. A message was there by then if its sender dated it so, unless it arrived before that
     date, or else if it arrived by then; a later one waits for the next draft. An object that is no readable message
     is named once and then counts as done, whenever it arrived: it would neither change nor go away.
     Each item's ``source`` is its object's key, so that every object is an item or named in a warning.
+    ``clock`` gives seconds and is never set back: when the limits' time is over, what was not read yet waits.
 
     Raises:
         NeverSucceeds: for a cursor that is not one of ours.
@@ -64,6 +76,8 @@ def collect(bucket: Bucket, prefix: str, cursor: Cursor | None, until: datetime,
     run = _Run(
         until=until,
         limits=limits,
+        clock=clock,
+        deadline=clock() + limits.seconds,
         messages=dict.fromkeys(state.messages),
         done=[info for info in beyond if _hash(info) in seen],
     )
@@ -73,7 +87,9 @@ def collect(bucket: Bucket, prefix: str, cursor: Cursor | None, until: datetime,
     return Collected(
         items=tuple(run.items),
         warnings=run.all_warnings(prefix),
-        cursor=_moved(after, run) if run.moved else None,
+        cursor=_moved(after, run, waiting=[]),
+        # With objects left out the memory must move on, or the same ones would be looked at for ever.
+        cursor_if_empty=_moved(after, run, waiting=[] if run.left_out else run.unreadable),
         left_out=len(run.left_out),
     )
 
@@ -83,12 +99,17 @@ class _Run:
     """One pass over what is new. Every object ends in ``done``, ``deferred`` or ``left_out``, or has vanished."""
 
     until: datetime
-    limits: Limits
+    limits: SourceLimits
+    clock: Callable[[], float]
+    deadline: float
     messages: dict[str, None]
     done: list[ObjectInfo]
-    moved: bool = False
+    taken: int = 0
+    consumed: int = 0
+    stopped_late: bool = False
     items: list[Item] = field(default_factory=list)
     set_aside: int = 0
+    unreadable: list[ObjectInfo] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     deferred: list[ObjectInfo] = field(default_factory=list)
     left_out: list[ObjectInfo] = field(default_factory=list)
@@ -97,11 +118,13 @@ class _Run:
         if self._is_full():
             self.left_out.append(info)
             return
+        self.taken += 1
         try:
             message = _read(bucket, info, self.limits)
         except ObjectMissing:
             self.warnings.append(f"{_name(info)}: it was deleted before it could be read")
         except NotAMessage as reason:
+            self.unreadable.append(info)
             self._set_aside(info, f"not read: {reason}")
         else:
             self._consider(info, message)
@@ -113,7 +136,13 @@ class _Run:
             len(self.items) >= self.limits.max_items
             or self.set_aside >= MAX_SET_ASIDE
             or (something_waits and len(self.done) >= MAX_OBJECTS_BEYOND_PLACE)
+            or self._is_late()
         )
+
+    def _is_late(self) -> bool:
+        # The first object is read however late it is, so that each pass does something.
+        self.stopped_late = self.stopped_late or (self.taken > 0 and self.clock() >= self.deadline)
+        return self.stopped_late
 
     def _consider(self, info: ObjectInfo, message: Message) -> None:
         arrived = in_utc(info.modified)
@@ -144,7 +173,7 @@ class _Run:
 
     def _consume(self, info: ObjectInfo) -> None:
         self.done.append(info)
-        self.moved = True
+        self.consumed += 1
 
     def all_warnings(self, prefix: str) -> tuple[str, ...]:
         warnings = list(self.warnings)
@@ -155,14 +184,20 @@ class _Run:
                 f"{format_instant(self.until)}, for the next draft: {names}"
             )
         if self.left_out:
+            bound = (
+                f"reading stopped after {self.limits.seconds:g} seconds"
+                if self.stopped_late
+                else f"one takes at most {self.limits.max_items} messages, and sets aside {MAX_SET_ASIDE} objects"
+            )
+            names = listed([_name(info) for info in self.left_out], MAX_DEFERRED_NAMED)
             warnings.append(
                 f"{counted(len(self.left_out), 'more object', 'more objects')} under {prefix} left for the next "
-                f"draft; one takes at most {self.limits.max_items} messages, and sets aside {MAX_SET_ASIDE} objects"
+                f"draft; {bound}: {names}"
             )
         return tuple(warnings)
 
 
-def _read(bucket: Bucket, info: ObjectInfo, limits: Limits) -> Message:
+def _read(bucket: Bucket, info: ObjectInfo, limits: SourceLimits) -> Message:
     too_large = NotAMessage(f"it has {info.size:,} bytes; at most {limits.max_bytes:,} are read")
     if info.size > limits.max_bytes:
         raise too_large
@@ -172,10 +207,15 @@ def _read(bucket: Bucket, info: ObjectInfo, limits: Limits) -> Message:
         raise too_large from error
 
 
-def _moved(after: _Order | None, run: _Run) -> Cursor:
-    """Return the cursor once everything in ``run.done`` is done: a place as late as can be, and what is beyond it."""
-    done = sorted(run.done, key=_order)
-    place = _place(after, done, waiting=[*run.deferred, *run.left_out])
+def _moved(after: _Order | None, run: _Run, *, waiting: Sequence[ObjectInfo]) -> Cursor | None:
+    """Return the cursor once all that was consumed is done, except what still waits; None when it does not move.
+
+    It is a place as late as can be, and what is done beyond it.
+    """
+    if run.consumed == len(waiting):
+        return None
+    done = sorted((info for info in run.done if info not in waiting), key=_order)
+    place = _place(after, done, waiting=[*run.deferred, *run.left_out, *waiting])
     return {
         "after": None if place is None else {"modified": format_instant(place[0]), "key": place[1]},
         "seen": [_hash(info) for info in done if place is None or _order(info) > place],
@@ -213,4 +253,4 @@ def _is_folder(info: ObjectInfo) -> bool:
 
 
 def _name(info: ObjectInfo) -> str:
-    return one_line(info.key, 200)
+    return clean_line(info.key, 200)

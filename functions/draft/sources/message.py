@@ -17,8 +17,9 @@ from email.message import Message as Part
 from email.policy import Compat32
 
 from galley.instants import in_utc
-from sources.clean import clip, html_to_text, one_line, plain_text
-from sources.collected import listed, short_hash
+from galley.texts import clip, listed
+from sources.clean import clean_line, html_to_text, plain_text
+from sources.collected import short_hash
 
 MAX_TITLE_CHARS = 300
 MAX_AUTHOR_CHARS = 200
@@ -26,6 +27,8 @@ MAX_PARTS = 200
 MAX_DEPTH = 20
 MAX_BOUNDARIES = 10_000
 MAX_LINES = 500_000
+MAX_LINES_BY_BOUNDARIES = 10_000_000
+"""The parser compares each line with every boundary that is open: so many comparisons take about a second."""
 _MAX_HEADER_CHARS = 10_000
 _MAX_TEXT_CHARS = 1_000_000
 _ATTACHMENTS_NAMED = 10
@@ -93,6 +96,8 @@ def read_message(raw: bytes, max_chars: int) -> Message:
         raise NotAMessage(f"more than {MAX_BOUNDARIES:,} lines in it look like boundaries of parts")
     if raw.count(b"\n") > MAX_LINES:
         raise NotAMessage(f"it has more than {MAX_LINES:,} lines")
+    if raw.count(b"\n") * raw.lower().count(b"boundary") > MAX_LINES_BY_BOUNDARIES:
+        raise NotAMessage("it has too many lines for as many boundaries of parts as it declares")
     try:
         part = email.message_from_bytes(raw, policy=_ClippedHeaders())
     except Exception as error:  # the parser recurses into what the sender wrote
@@ -106,8 +111,8 @@ def read_message(raw: bytes, max_chars: int) -> Message:
     except Exception as error:  # as above, with the parts' headers
         words.warnings.append(f"only in part readable ({type(error).__name__})")
     return Message(
-        title=one_line(_decoded(headers.get("subject", "")), MAX_TITLE_CHARS) or "(no subject)",
-        author=one_line(_decoded(headers.get("from", "")), MAX_AUTHOR_CHARS) or None,
+        title=clean_line(_decoded(headers.get("subject", "")), MAX_TITLE_CHARS) or "(no subject)",
+        author=clean_line(_decoded(headers.get("from", "")), MAX_AUTHOR_CHARS) or None,
         date=_date(headers.get("date", "")),
         text=words.together(max_chars),
         fingerprint=_fingerprint(headers, raw),
@@ -181,7 +186,7 @@ def decode(data: bytes, charset: str | None) -> tuple[str, str | None]:
     if charset is None:
         return text, None if guess == "UTF-8" else "it declares no charset and is not UTF-8; read as Latin-1"
     problem = "unknown" if codec is None else "not what the text is in"
-    return text, f"its charset {one_line(charset, 40)!r} is {problem}; read as {guess}"
+    return text, f"its charset {clean_line(charset, 40)!r} is {problem}; read as {guess}"
 
 
 def _codec(name: str) -> str | None:
@@ -237,8 +242,8 @@ class _Words:
 
     def _read_forwarded(self, child: Part, depth: int) -> None:
         headers = _headers(child)
-        subject = one_line(_decoded(headers.get("subject", "")), MAX_TITLE_CHARS) or "(no subject)"
-        author = one_line(_decoded(headers.get("from", "")), MAX_AUTHOR_CHARS) or "unknown"
+        subject = clean_line(_decoded(headers.get("subject", "")), MAX_TITLE_CHARS) or "(no subject)"
+        author = clean_line(_decoded(headers.get("from", "")), MAX_AUTHOR_CHARS) or "unknown"
         self.texts.append(f"[Forwarded message from {author}: {subject}]")
         self.read(child, depth)
 
@@ -277,5 +282,5 @@ def _is_words(part: Part, kind: str) -> bool:
 
 
 def _attachment_name(part: Part, kind: str) -> str:
-    name = one_line(_decoded(part.get_filename() or ""), 100)
-    return re.sub(r"[\\/]+", "_", name) or f"unnamed {one_line(kind, 60)}"
+    name = clean_line(_decoded(part.get_filename() or ""), 100)
+    return re.sub(r"[\\/]+", "_", name) or f"unnamed {clean_line(kind, 60)}"

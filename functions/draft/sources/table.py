@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from drafter import Metric, TableSource
 from galley.bucket import Bucket, ObjectMissing, ObjectTooLarge
 from galley.retry import NeverSucceeds
+from galley.texts import clip
 
 MAX_BYTES = 50_000_000
 EXACT = Context(prec=60)
@@ -232,8 +233,7 @@ def _day(text: str, zone: ZoneInfo) -> date | None:
 
 
 def _short(text: str) -> str:
-    shown = repr(text)
-    return shown if len(shown) <= 42 else f"{shown[:39]}..."
+    return clip(repr(text), 42)
 
 
 def merged(days: Mapping[date, Mapping[str, Tally]], metric: str, first: date, last: date) -> Tally:

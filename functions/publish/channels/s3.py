@@ -5,6 +5,7 @@ The key is the run's, so that sending the same draft twice leaves one object (G8
 
 from galley.bucket import Bucket
 from galley.instants import format_instant
+from galley.markdown import heading
 from galley.runs import RunKey
 
 
@@ -14,6 +15,9 @@ def object_key(prefix: str, run: RunKey) -> str:
 
 
 def send(bucket: Bucket, prefix: str, run: RunKey, title: str, body: str) -> None:
-    """Write the draft as Markdown, its title as the first heading."""
-    text = f"# {title}\n\n{body}\n"
+    """Write the draft as Markdown, its title as the first heading.
+
+    The title is plain text, so it is escaped: a subject of a mail may stand in it.
+    """
+    text = f"{heading(title)}\n\n{body}\n"
     bucket.put(object_key(prefix, run), text.encode(), content_type="text/markdown; charset=utf-8")

@@ -30,7 +30,8 @@ class Contract(BaseModel):
     """What a schedule promises. Minutes are counted from the slot.
 
     ``window_minutes``: how long a run is expected to take; past it the run is overdue.
-    ``grace_minutes``: how old a slot may be and still be worth drafting; past it only a backfill drafts it.
+    ``grace_minutes``: how old a slot may be and still be worth drafting; past it only a backfill, or a run that a
+    person sent again, drafts it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -54,7 +55,7 @@ class InvalidTick(ValueError):
     """A tick that is not JSON or does not fit the contract. Its text is one line for a person."""
 
 
-class Tick(BaseModel):
+class Tick(Contract):
     """The input of a schedule, as EventBridge Scheduler sends it when the schedule is due.
 
     Scheduler replaces the placeholders in ``schedule`` and ``slot``
@@ -62,14 +63,9 @@ class Tick(BaseModel):
     Where they are missing or left as they stand, somebody sent the tick by hand: both are None.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     drafters: tuple[DrafterName, ...] = Field(min_length=1, max_length=100)
     schedule: str | None = None
     slot: datetime | None = None
-    window_minutes: int = Field(strict=True, ge=1, le=WEEK_MINUTES)
-    grace_minutes: int = Field(strict=True, ge=1, le=5 * WEEK_MINUTES)
-    catch_up: CatchUp
 
     @field_validator("drafters")
     @classmethod

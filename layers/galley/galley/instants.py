@@ -15,11 +15,15 @@ def in_utc(moment: datetime) -> datetime:
     ignores the fold, so the repeated hour of an autumn night would compare wrongly.
 
     Raises:
-        ValueError: for a naive datetime; guessing its zone would move slots by hours.
+        ValueError: for a naive datetime; guessing its zone would move slots by hours. Also for one whose instant in
+            UTC lies outside the years 1 to 9999, which no datetime can hold.
     """
     if moment.tzinfo is None:
         raise ValueError(f"{moment.isoformat()} has no timezone; give an aware datetime")
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"{moment.isoformat()} is outside the years 1 to 9999 in UTC") from error
 
 
 def format_instant(moment: datetime) -> str:
@@ -28,14 +32,15 @@ def format_instant(moment: datetime) -> str:
     Raises:
         ValueError: for a naive datetime.
     """
-    return in_utc(moment).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # strftime("%Y") gives the year 1 without its zeros on Linux.
+    return f"{in_utc(moment).replace(microsecond=0, tzinfo=None).isoformat()}Z"
 
 
 def parse_instant(text: str) -> datetime:
     """Return the instant that an ISO 8601 text with an offset names, in UTC.
 
     Raises:
-        ValueError: when the text is not ISO 8601 or has no offset.
+        ValueError: when the text is not ISO 8601, has no offset, or names an instant that no datetime can hold.
     """
     try:
         moment = datetime.fromisoformat(text)

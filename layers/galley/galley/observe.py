@@ -3,6 +3,8 @@
 Prompts, drafts and collected text are never logged: run keys, reasons and counts are.
 """
 
+import warnings
+
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
@@ -10,6 +12,8 @@ from galley.runs import Run, Status
 
 logger = Logger(use_rfc3339=True, utc=True)
 metrics = Metrics()
+# An invocation in which nothing happened that is counted is no fault.
+warnings.filterwarnings("ignore", message="No application metrics to publish", category=UserWarning)
 
 
 def count(name: str, value: int = 1) -> None:

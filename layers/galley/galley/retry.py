@@ -39,8 +39,8 @@ LONGEST_RETRY_AFTER = timedelta(hours=1)
 MOST_ATTEMPTS = 5
 
 
-def wait_before(attempt: int, run: str, after: timedelta | None = None) -> timedelta:
-    """Return how long to wait before the attempt after the given one (1 for the first) of a run.
+def wait_after(attempt: int, run: str, after: timedelta | None = None) -> timedelta:
+    """Return how long to wait after the given attempt (1 for the first) of a run, before the next one.
 
     The wait doubles from 30 seconds to 15 minutes, less up to a quarter of it, drawn from a hash of the run and the
     attempt, so that runs that failed together do not come back together. It is never sooner than what the other side
@@ -51,3 +51,13 @@ def wait_before(attempt: int, run: str, after: timedelta | None = None) -> timed
     share = int.from_bytes(hashlib.sha256(f"{run}#{attempt}".encode()).digest()[:4]) / 2**32
     wait = whole - whole * share / 4
     return wait if after is None else max(wait, min(after, LONGEST_RETRY_AFTER))
+
+
+def backoff(attempt: int, first_seconds: float, share: float) -> float:
+    """Return how many seconds to wait before a request's next attempt, after ``attempt`` of them (1 for the first).
+
+    The most that it can be doubles with each attempt; ``share`` (0 to 1, drawn at random) is how much of it is waited,
+    so that callers that collided do not come back together.
+    https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
+    """
+    return first_seconds * 2.0**attempt * share

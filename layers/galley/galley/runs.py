@@ -8,7 +8,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_serializer, field_validator
 
-from galley.contract import CatchUp, Contract, DrafterName
+from galley.contract import Contract, DrafterName, Tick
 from galley.explain import explain
 from galley.instants import format_instant, in_utc, parse_instant
 
@@ -44,7 +44,7 @@ class SkipReason(StrEnum):
 
 
 class Origin(StrEnum):
-    """How a run came about. Only a backfill ignores the grace."""
+    """How a run came about. Only a backfill ignores the grace, and so does any run that a person sent again."""
 
     SCHEDULE = "schedule"
     MANUAL = "manual"
@@ -83,7 +83,10 @@ TRANSITIONS: dict[Status | None, frozenset[Status]] = {
 WATCHED = frozenset(
     {Status.QUEUED, Status.DRAFTING, Status.PENDING, Status.APPROVED, Status.FAILED, Status.PUBLISH_UNKNOWN}
 )
-"""The states in which a person or the sweep must still look at the run; only these are in the index."""
+"""The states in which a run still waits for something: a worker, a person, publishing. Only these are in the index."""
+
+MOST_DETAIL = 1_000
+"""How many characters of a detail are kept, in a row and beside a dead letter: an error's text can be anything."""
 
 HOLDS_A_PLACE = frozenset({Status.DRAFTING, Status.PENDING})
 """The states that count against the gate."""
@@ -185,6 +188,16 @@ def read_message(body: str) -> RunMessage:
         raise InvalidMessage(explain(error, "run message")) from error
 
 
+def messages_for(
+    tick: Tick, slot: datetime, *, origin: Origin, schedule: str | None, trace: str | None
+) -> list[RunMessage]:
+    """Return the run messages of a tick's drafters for a slot, in the tick's order; ``schedule`` is an ARN."""
+    return [
+        RunMessage(drafter=drafter, slot=slot, origin=origin, contract=tick.contract, schedule=schedule, trace=trace)
+        for drafter in tick.drafters
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of the model calls of one run, as the model's API reports them."""
@@ -282,7 +295,3 @@ def iso_week(slot: datetime) -> str:
     """Return the ISO week of a slot in UTC, like ``2026-W13``; a run is counted in the week of its slot."""
     year, week, _ = in_utc(slot).isocalendar()
     return f"{year}-W{week:02d}"
-
-
-MANUAL_CONTRACT = Contract(window_minutes=60, grace_minutes=24 * 60, catch_up=CatchUp.NONE)
-"""The contract of a run that a person asks for without naming one."""

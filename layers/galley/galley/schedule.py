@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from functools import lru_cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from functools import cache, lru_cache
+from importlib import import_module, resources
+from zoneinfo import ZoneInfo
 
 from galley.instants import in_utc
 
@@ -55,18 +56,30 @@ class At:
 Expression = Cron | Rate | At
 
 
+@lru_cache(maxsize=1024)
 def zone(name: str) -> ZoneInfo:
-    """Return the zone of an IANA name, from the pinned ``tzdata``.
+    """Return the zone of an IANA name, from the pinned ``tzdata`` and from nowhere else.
+
+    ``ZoneInfo(name)`` would prefer the system's own files, and those of a runtime change under the same code
+    (https://docs.python.org/3/library/zoneinfo.html#data-sources).
 
     Raises:
         InvalidSchedule: when there is none by that name.
     """
-    try:
-        if name and not name.startswith((".", "/")):
-            return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        pass
-    raise InvalidSchedule(f"timezone {name!r} does not exist; use an IANA name like Europe/London")
+    if name not in _zone_names():
+        raise InvalidSchedule(f"timezone {name!r} does not exist; use an IANA name like Europe/London")
+    with resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as rules:
+        return ZoneInfo.from_file(rules, key=name)
+
+
+@cache
+def _zone_names() -> frozenset[str]:
+    return frozenset(resources.files("tzdata").joinpath("zones").read_text(encoding="ascii").split())
+
+
+def tzdata_version() -> str:
+    """Return the version of the IANA time zone database that slots are computed from, like ``2026f``."""
+    return str(import_module("tzdata").IANA_VERSION)
 
 
 @lru_cache(maxsize=1024)

@@ -1,10 +1,12 @@
-"""What each function reads from its environment, once, at its first invocation."""
+"""What each function reads from its environment, at each invocation: that costs microseconds, and nothing is stale."""
 
 import os
 from collections.abc import Mapping
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+
+from galley.explain import explain
 
 
 class InvalidSettings(Exception):
@@ -12,24 +14,27 @@ class InvalidSettings(Exception):
 
 
 class Settings(BaseModel):
-    """What every function knows. Fields are named by their environment variables."""
+    """What a function is told. Fields are named by their environment variables; no other variable is looked at."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=False)
-
-    stage: str = Field(alias="GALLEY_STAGE", min_length=1)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=False)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
         """Read the settings from the environment.
 
         Raises:
-            InvalidSettings: one line that names each variable that is missing or wrong.
+            InvalidSettings: one line that names each variable that is missing or wrong, with its value.
         """
+        given = os.environ if environment is None else environment
+        values: dict[str, object] = {}
+        for field in cls.model_fields.values():
+            name = str(field.alias)
+            if name in given or not field.is_required():
+                values[name] = given.get(name, field.default)
         try:
-            return cls.model_validate(dict(os.environ if environment is None else environment))
+            return cls.model_validate(values)
         except ValidationError as error:
-            wrong = "; ".join(f"{one['loc'][0] if one['loc'] else 'settings'}: {one['msg']}" for one in error.errors())
-            raise InvalidSettings(f"environment of the function: {wrong}") from error
+            raise InvalidSettings(explain(error, "environment of the function")) from error
 
 
 class DispatchSettings(Settings):
@@ -50,11 +55,12 @@ class DraftSettings(Settings):
     model_provider: Literal["anthropic", "bedrock", "offline"] = Field(alias="GALLEY_MODEL_PROVIDER")
     model_key_arn: str = Field(alias="GALLEY_MODEL_KEY_ARN", default="")
 
-    @model_validator(mode="after")
-    def _key_for_anthropic(self) -> Self:
-        if self.model_provider == "anthropic" and not self.model_key_arn:
-            raise ValueError("GALLEY_MODEL_KEY_ARN is missing, and GALLEY_MODEL_PROVIDER=anthropic needs it")
-        return self
+    @field_validator("model_key_arn")
+    @classmethod
+    def _key_for_anthropic(cls, arn: str, info: ValidationInfo) -> str:
+        if not arn and info.data.get("model_provider") == "anthropic":
+            raise ValueError("must be the ARN of a secret, for GALLEY_MODEL_PROVIDER=anthropic")
+        return arn
 
 
 class RecoverSettings(Settings):

@@ -57,6 +57,12 @@ class Rendered(HTMLParser):
         "ht\u200btps://evil.example/x",
         "ht<b></b>tps://evil.example/x",
         "//evil.example/x",
+        "///evil.example/x",
+        "/\\evil.example/x",
+        r"![a\]](///evil.example)",
+        r"[Click \] here](//evil.example)",
+        "<img alt='<' src=//evil.example/p.png>",
+        '<img alt="a > b" src="//evil.example/p.png">',
         "www.evil.example",
         "_www.evil.example_",
         "evil.example/login",
@@ -169,6 +175,14 @@ def test_what_was_taken_out_is_reported() -> None:
     assert inert.markup == 3
 
 
+@pytest.mark.parametrize("host", ["evil.example", "localhost/x", "3232235777/p.png", "0x7f.1", "[::1]/x", "xn--e1a:80"])
+@pytest.mark.parametrize("slashes", ["//", "///", "/\\", "//\\/"])
+def test_an_address_on_the_pages_own_scheme_is_taken_out_whatever_its_host(host: str, slashes: str) -> None:
+    made = plain_line(f"see {slashes}{host} and/or this // that", 200)
+    assert made.markdown == f"see {REMOVED} and/or this // that"
+    assert made.addresses == (f"{slashes}{host}",)
+
+
 def test_a_plain_line_is_one_line_without_escapes() -> None:
     line = plain_line("A *title*\r\nBcc: all@evil.example <b>x</b> http://evil.example", 200).markdown
     assert line == f"A *title* Bcc: all@evil.example x {REMOVED}"
@@ -204,7 +218,31 @@ def test_a_defanged_address_can_be_read_but_not_followed() -> None:
     assert len(defang("https://evil.example/" + "x" * 5_000)) < 140
 
 
-@pytest.mark.parametrize("piece", ["[a](", "<!--", "<a ", "a.", "a-", "((", "**", "# ", "&#", "![", "http:", "_", "]("])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "[a](",
+        "<!--",
+        "<a ",
+        "\\[",
+        "[\\]",
+        '<a "=',
+        '<a ="',
+        "<a b='<' ",
+        "//a",
+        "/",
+        "a.",
+        "a-",
+        "((",
+        "**",
+        "# ",
+        "&#",
+        "![",
+        "http:",
+        "_",
+        "](",
+    ],
+)
 def test_it_takes_time_in_proportion_to_the_text(piece: str) -> None:
     text = piece * (40_000 // len(piece))
     began = time.process_time()

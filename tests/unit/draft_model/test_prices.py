@@ -44,7 +44,7 @@ def test_an_unknown_model_is_refused_with_the_known_ones_named() -> None:
 
 @pytest.mark.guarantee("G11")
 @pytest.mark.parametrize("model", sorted(PRICES))
-def test_no_call_within_its_limits_costs_more_than_its_worst_cost(model: str) -> None:
+def test_g11_no_call_within_its_limits_costs_more_than_its_worst_cost(model: str) -> None:
     most = worst_cost(model, 20_000, 2_000, TODAY)
     for used in (
         Usage(20_000, 2_000),

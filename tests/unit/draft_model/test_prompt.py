@@ -112,7 +112,7 @@ def test_instructions_over_the_limit_are_an_error_that_says_so() -> None:
 
 @pytest.mark.guarantee("G11")
 @given(st.lists(st.text(max_size=3_000), min_size=1, max_size=12), st.integers(2_500, 6_000))
-def test_no_material_makes_the_prompt_larger_than_its_limit(texts: list[str], limit: int) -> None:
+def test_g11_no_material_makes_the_prompt_larger_than_its_limit(texts: list[str], limit: int) -> None:
     items = [an_item(place, text=text, title=text[:400]) for place, text in enumerate(texts, start=1)]
     prompt = build_prompt(a_brief(*items, max_input_tokens=limit), TAG)
     assert tokens_of(prompt) <= limit

@@ -1,20 +1,24 @@
 """One message in, and the row says what became of it."""
 
 import json
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-import drafting
-from drafter import Drafter, InvalidDrafter
-from drafting import ComesBack, Delivery, Done, Workplace, work
+import claimed_run
+from attempt import ComesBack, Delivery, Done, Workplace
+from drafter import Drafter, InvalidDrafter, load_drafter
+from drafting import STORE_BUSY_WAIT, draft_run
 from galley.drafts import Item
+from galley.observe import logger
+from galley.queue import MAX_RECEIVES
 from galley.retry import LONGEST_RETRY_AFTER, MOST_ATTEMPTS, NeverSucceeds, RetryLater, SpendLimitReached
 from galley.runs import Origin, Run, RunKey, RunMessage, SkipReason, Status, Usage
-from galley.store import Approve, Settled, Store
+from galley.store import Approve, Limits, Settled, Store, StoreBusy
 from galley_cli.local.bucket import FolderBucket
 from shapes.shape import Assignment, Material
 from support.outside import SLOT, FixedSchedules, RecordingQueue, message, schedule
@@ -32,6 +36,7 @@ DRAFTER = Drafter.model_validate(
         "sources": [{"kind": "mail", "id": "inbox", "prefix": "mail/"}],
     }
 )
+UNKNOWN = InvalidDrafter("drafter 'daily-digest' is not known; the drafters are: none")
 ITEM = Item(id="m1", title="Invoice", text="The invoice is due on Friday.", source="inbox")
 MATERIAL = Material(items=(ITEM,), cursors={"inbox": {"through": "2026-11-27T05:00:00Z"}})
 WRITTEN = json.dumps({"title": "One invoice", "sections": [{"heading": "Due", "text": "On Friday.", "cites": ["m1"]}]})
@@ -66,10 +71,11 @@ class Bench:
     queue: RecordingQueue = field(default_factory=RecordingQueue)
     model: ScriptedModel = field(default_factory=ScriptedModel)
     drafter: Drafter | Exception = DRAFTER
+    read_drafter: Callable[[str], Drafter] | None = None
     at: datetime = SLOT + MINUTE
     deliveries: int = 0
 
-    def deliver(self, body: RunMessage | str | None = None) -> Done | ComesBack:
+    def deliver(self, body: RunMessage | str | None = None, *, receives: int = 1) -> Done | ComesBack:
         self.deliveries += 1
         text = body if isinstance(body, str) else (body or message()).model_dump_json()
         place = Workplace(
@@ -83,7 +89,14 @@ class Bench:
             now=lambda: self.at,
             drafter=self._drafter,
         )
-        return work(Delivery(text, f"receipt-{self.deliveries}"), place, f"request-{self.deliveries}", 5 * MINUTE)
+        delivery = Delivery(text, f"receipt-{self.deliveries}", receives)
+        return draft_run(delivery, place, f"request-{self.deliveries}", 5 * MINUTE)
+
+    def postpone(self) -> None:
+        """Begin the run, and let it wait for its second attempt."""
+        self.model.script = [RetryLater("overloaded", "529"), ANSWER]
+        assert self.deliver() == ComesBack()
+        self.at += 10 * MINUTE
 
     def row(self, key: RunKey = KEY) -> Run:
         row = self.store.run(key)
@@ -91,6 +104,8 @@ class Bench:
         return row
 
     def _drafter(self, name: str) -> Drafter:
+        if self.read_drafter is not None:
+            return self.read_drafter(name)
         if isinstance(self.drafter, Exception):
             raise self.drafter
         return self.drafter
@@ -107,6 +122,21 @@ def bench(store: Store, tmp_path: Path, collected: list[Assignment]) -> Bench:
     return Bench(store, FolderBucket(tmp_path / "bucket"))
 
 
+@pytest.fixture
+def lines() -> Iterator[list[dict[str, object]]]:
+    """What is logged, each line as the function's log holds it."""
+    written: list[dict[str, object]] = []
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            written.append(json.loads(logger.registered_formatter.format(record)))
+
+    keep = Keep()
+    logger.addHandler(keep)
+    yield written
+    logger.removeHandler(keep)
+
+
 def collects(monkeypatch: pytest.MonkeyPatch, answer: Callable[[Assignment], Material]) -> list[Assignment]:
     asked: list[Assignment] = []
 
@@ -116,7 +146,7 @@ def collects(monkeypatch: pytest.MonkeyPatch, answer: Callable[[Assignment], Mat
             asked.append(assignment)
             return answer(assignment)
 
-    monkeypatch.setitem(drafting.SHAPES, "digest", Shape)
+    monkeypatch.setitem(claimed_run.SHAPES, "digest", Shape)
     return asked
 
 
@@ -150,7 +180,7 @@ def test_what_is_kept_of_the_items_fits_a_row_in_every_script(bench: Bench, monk
     stored = bench.store.draft(KEY)
     assert stored is not None
     assert sum(len(item.text.encode()) for item in stored.draft.items) < 210_000
-    assert all(item.text.endswith("長 […]") for item in stored.draft.items)
+    assert all(item.text.endswith("長 [… cut]") for item in stored.draft.items)
 
 
 @pytest.mark.guarantee("G2")
@@ -376,11 +406,210 @@ def test_a_crash_leaves_a_lease_that_the_next_delivery_takes_over(
 
 @pytest.mark.guarantee("G5")
 def test_g5_a_drafter_that_does_not_exist_fails_its_run(bench: Bench) -> None:
-    bench.drafter = InvalidDrafter("drafter 'daily-digest' is not known; the drafters are: none")
+    bench.drafter = UNKNOWN
     assert bench.deliver() == Done()
     assert (bench.row().status, bench.row().reason) == (Status.FAILED, "invalid_drafter")
     assert "is not known" in bench.queue.buried[0].detail
     assert pending(bench.store) == 0
+
+
+def test_a_drafter_that_does_not_exist_waits_for_whoever_works_on_its_run(bench: Bench) -> None:
+    limits = Limits(pending=3, daily_budget_nanousd=None, worst_cost_nanousd=0)
+    bench.store.claim(message(), limits, owner="another", now=bench.at, lease_until=bench.at + 5 * MINUTE)
+    bench.drafter = UNKNOWN
+    assert bench.deliver() == ComesBack()
+    assert bench.queue.put_offs == [("receipt-1", 5 * MINUTE + timedelta(seconds=1))]
+    assert bench.queue.buried == []
+
+
+def test_a_drafter_that_does_not_exist_fails_its_run_whatever_its_gate(bench: Bench) -> None:
+    for day in range(2):
+        bench.at = SLOT - timedelta(days=day + 1) + MINUTE
+        bench.deliver(message(slot=SLOT - timedelta(days=day + 1)))
+    assert pending(bench.store) == DRAFTER.pending_limit
+    bench.at, bench.drafter = SLOT + MINUTE, UNKNOWN
+    assert bench.deliver() == Done()
+    assert bench.row().reason == "invalid_drafter"
+    (letter,) = bench.queue.buried
+    assert (letter.run, letter.reason, letter.error_type) == (str(KEY), "invalid_drafter", "InvalidDrafter")
+    assert letter.body == message().model_dump_json()
+
+
+def test_a_paused_drafter_that_does_not_exist_records_the_slot(bench: Bench) -> None:
+    bench.store.pause("daily-digest", "on holiday", now=SLOT)
+    bench.drafter = UNKNOWN
+    assert bench.deliver() == Done()
+    assert (bench.row().status, bench.row().reason) == (Status.SKIPPED, SkipReason.PAUSED)
+
+
+@pytest.mark.parametrize("drafter", [DRAFTER, UNKNOWN], ids=["known", "unknown"])
+def test_a_run_whose_rows_are_held_by_others_comes_back(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, drafter: Drafter | InvalidDrafter
+) -> None:
+    def busy(*_: object, **__: object) -> None:
+        raise StoreBusy("rows are held")
+
+    monkeypatch.setattr(bench.store, "claim", busy)
+    bench.drafter = drafter
+    assert bench.deliver() == ComesBack()
+    assert bench.queue.put_offs == [("receipt-1", STORE_BUSY_WAIT)]
+
+
+def pauses(bench: Bench) -> None:
+    bench.store.pause("daily-digest", "on holiday", now=bench.at)
+
+
+def overspends(bench: Bench) -> None:
+    bench.drafter = Drafter.model_validate({**DRAFTER.model_dump(), "daily_budget_usd": "0.000001"})
+
+
+WAITS = [
+    pytest.param(pauses, "paused: on holiday", id="paused"),
+    pytest.param(overspends, "budget: $0.0000 of $0.0000 are spent", id="over budget"),
+]
+
+
+@pytest.mark.guarantee("G4")
+@pytest.mark.parametrize(("block", "waited_for"), WAITS)
+def test_g4_a_run_that_waits_ends_with_its_last_receive_and_says_what_it_waited_for(
+    bench: Bench, block: Callable[[Bench], None], waited_for: str
+) -> None:
+    bench.postpone()
+    block(bench)
+    outcomes = []
+    for receives in range(2, MAX_RECEIVES + 1):
+        outcomes.append(bench.deliver(receives=receives))
+        bench.at += 8 * MINUTE
+    assert outcomes == [ComesBack()] * (MAX_RECEIVES - 2) + [Done()]
+    row = bench.row()
+    assert (row.status, row.reason, row.attempts) == (Status.FAILED, "receives_exhausted", 1)
+    assert str(row.detail).startswith(waited_for)
+    (letter,) = bench.queue.buried
+    assert (letter.run, letter.reason, letter.body) == (str(KEY), "receives_exhausted", message().model_dump_json())
+    assert letter.detail == row.detail
+    assert pending(bench.store) == 0
+    assert bench.model.calls == 1
+
+
+def test_a_crashed_run_that_ends_while_its_drafter_is_paused_is_billed_what_it_had_reserved(bench: Bench) -> None:
+    limits = Limits(pending=3, daily_budget_nanousd=None, worst_cost_nanousd=7_000)
+    bench.store.claim(message(), limits, owner="another", now=bench.at, lease_until=bench.at + 5 * MINUTE)
+    pauses(bench)
+    bench.at += 5 * MINUTE
+    assert bench.deliver(receives=MAX_RECEIVES) == Done()
+    row = bench.row()
+    assert (row.status, row.cost_nanousd, row.reserved_nanousd) == (Status.FAILED, 7_000, 0)
+    assert bench.store.committed_nanousd("daily-digest", "2026-11-27") == 7_000
+
+
+@pytest.mark.parametrize("block", [pauses, overspends])
+def test_a_run_that_another_invocation_works_on_is_not_ended_by_a_last_receive(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, block: Callable[[Bench], None]
+) -> None:
+    """It was free when it was claimed and found taken when it was to be ended."""
+    bench.postpone()
+    block(bench)
+    skip = bench.store.skip
+
+    def meanwhile(*given: object, **named: object) -> object:
+        bench.store.resume("daily-digest", now=bench.at)
+        limits = Limits(pending=3, daily_budget_nanousd=None, worst_cost_nanousd=0)
+        bench.store.claim(message(), limits, owner="another", now=bench.at, lease_until=bench.at + 5 * MINUTE)
+        return skip(*given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(bench.store, "skip", meanwhile)
+    bench.deliver(receives=MAX_RECEIVES)
+    assert (bench.row().status, bench.row().owner) == (Status.DRAFTING, "another")
+    assert bench.queue.buried == []
+
+
+def test_a_letter_that_cannot_be_buried_leaves_the_waiting_run_as_it_is(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.postpone()
+    pauses(bench)
+
+    def broken(letter: object) -> None:
+        raise ConnectionError
+
+    monkeypatch.setattr(bench.queue, "bury", broken)
+    with pytest.raises(ConnectionError):
+        bench.deliver(receives=MAX_RECEIVES)
+    assert bench.row().status is Status.DRAFTING
+
+
+def test_an_attempt_that_may_succeed_later_ends_with_the_last_receive(bench: Bench) -> None:
+    """Some receives went by without an attempt: there are attempts left, but nobody will make them."""
+    bench.model.script = [RetryLater("overloaded", "529")]
+    assert bench.deliver(receives=MAX_RECEIVES - 1) == ComesBack()
+    bench.at += 15 * MINUTE
+    assert bench.deliver(receives=MAX_RECEIVES) == Done()
+    row = bench.row()
+    assert (row.status, row.reason, row.attempts) == (Status.FAILED, "receives_exhausted", 2)
+    assert "overloaded: 529" in str(row.detail)
+    assert [letter.reason for letter in bench.queue.buried] == ["receives_exhausted"]
+    assert pending(bench.store) == 0
+
+
+def test_rows_that_are_held_by_others_at_the_last_receive_leave_a_letter_that_says_so(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.postpone()
+
+    def busy(*_: object, **__: object) -> None:
+        raise StoreBusy("rows are held")
+
+    monkeypatch.setattr(bench.store, "claim", busy)
+    assert bench.deliver(receives=MAX_RECEIVES) == Done()
+    assert (bench.row().status, bench.row().reason) == (Status.FAILED, "receives_exhausted")
+    (letter,) = bench.queue.buried
+    assert (letter.reason, letter.detail) == ("receives_exhausted", "store busy: rows are held")
+    assert pending(bench.store) == 0
+
+
+def test_rows_that_are_held_by_others_at_the_last_receive_of_a_run_that_never_began(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*_: object, **__: object) -> None:
+        raise StoreBusy("rows are held")
+
+    monkeypatch.setattr(bench.store, "claim", busy)
+    assert bench.deliver(receives=MAX_RECEIVES) == Done()
+    assert bench.store.run(KEY) is None
+    assert [(letter.run, letter.reason) for letter in bench.queue.buried] == [(str(KEY), "receives_exhausted")]
+
+
+def test_a_run_that_is_still_worked_on_at_the_last_receive_says_who_ends_it(
+    bench: Bench, lines: list[dict[str, object]]
+) -> None:
+    limits = Limits(pending=3, daily_budget_nanousd=None, worst_cost_nanousd=0)
+    bench.store.claim(message(), limits, owner="another", now=bench.at, lease_until=bench.at + 5 * MINUTE)
+    assert bench.deliver(receives=MAX_RECEIVES) == ComesBack()
+    assert bench.queue.buried == []
+    (line,) = lines
+    assert line["level"] == "ERROR"
+    assert "last receive" in str(line["message"])
+
+
+def test_a_drafters_file_that_nobody_can_read_fails_its_run(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "daily-digest.toml").write_text(f"title = {'[' * 5_000}")
+    bench.read_drafter = lambda name: load_drafter(name, tmp_path)
+    assert bench.deliver() == Done()
+    assert (bench.row().status, bench.row().reason) == (Status.FAILED, "invalid_drafter")
+
+
+def test_each_log_line_names_the_run_and_its_trace_and_those_of_the_next_message_their_own(
+    bench: Bench, lines: list[dict[str, object]]
+) -> None:
+    bench.model.script = [RetryLater("overloaded", "529"), ANSWER]
+    bench.deliver(message(trace="tick-1"))
+    bench.deliver("not json")
+    bench.at += 15 * MINUTE
+    bench.deliver(message(trace="tick-2"))
+    waits, unreadable, drafted = lines
+    assert (waits["run"], waits["trace"], waits["level"]) == (str(KEY), "tick-1", "WARNING")
+    assert unreadable.keys().isdisjoint({"run", "trace"})
+    assert (drafted["run"], drafted["message"]) == (str(KEY), f"run {KEY} is pending")
 
 
 @pytest.mark.parametrize("body", ["not json", "{}", '{"drafter": "daily-digest", "slot": "2026-11-27T06:00:00"}'])

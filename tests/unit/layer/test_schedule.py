@@ -2,13 +2,16 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from importlib import resources
+from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
+from zoneinfo import ZoneInfo, reset_tzpath
 
 import pytest
 
 from galley.instants import format_instant, parse_instant
-from galley.schedule import InvalidSchedule, calendar_of, parse, zone
+from galley.schedule import InvalidSchedule, calendar_of, parse, tzdata_version, zone
 
 VECTORS = Path(__file__).parents[4] / "shared/data/cron_vectors.json"
 CREATED = datetime(2020, 1, 1, tzinfo=UTC)
@@ -112,10 +115,50 @@ def test_other_expressions_are_refused(expression: str) -> None:
         parse(expression)
 
 
-@pytest.mark.parametrize("name", ["Mars/Olympus", "Europe/Londn", "", "../etc/passwd", "/etc/localtime"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Mars/Olympus",
+        "Europe/Londn",
+        "Europe",
+        "europe/london",
+        "",
+        "../etc/passwd",
+        "/etc/localtime",
+        "Europe/../UTC",
+        "zone.tab",
+        "tzdata.zi",
+        "__init__.py",
+        "localtime",
+    ],
+)
 def test_a_zone_that_does_not_exist_is_refused(name: str) -> None:
     with pytest.raises(InvalidSchedule, match="does not exist"):
         zone(name)
+
+
+@pytest.mark.guarantee("G9")
+def test_g9_the_pinned_zones_count_and_not_those_of_the_system(tmp_path: Path) -> None:
+    """The system's London keeps Tokyo's time here."""
+    (tmp_path / "Europe").mkdir()
+    tokyo = resources.files("tzdata").joinpath("zoneinfo", "Asia", "Tokyo").read_bytes()
+    (tmp_path / "Europe/London").write_bytes(tokyo)
+    reset_tzpath([str(tmp_path)])
+    zone.cache_clear()
+    try:
+        assert ZoneInfo.no_cache("Europe/London").utcoffset(datetime(2026, 7, 1)) == timedelta(hours=9)
+        slot = calendar_of("cron(0 6 * * ? *)", "Europe/London", CREATED).next_after(
+            parse_instant("2026-07-01T00:00:00Z")
+        )
+    finally:
+        reset_tzpath()
+        zone.cache_clear()
+    assert slot == parse_instant("2026-07-01T05:00:00Z")
+
+
+def test_the_version_of_the_zones_is_that_of_the_pinned_wheel() -> None:
+    year, release = version("tzdata").split(".")[:2]
+    assert tzdata_version() == f"{year}{chr(ord('a') + int(release) - 1)}"
 
 
 def test_an_expression_that_never_fires_ends_the_search() -> None:

@@ -1,6 +1,9 @@
 """The folder that is the bucket: keys that are no file names, files that nobody put, and links."""
 
+import errno
 import os
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -272,14 +275,147 @@ def test_a_write_that_fails_leaves_the_old_object_and_nothing_else(
     assert bucket.remove_leftovers() == 0
 
 
-def test_a_folder_that_cannot_be_read_fails_the_listing(
-    bucket: FolderBucket, folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_folder_that_cannot_be_read_just_now_fails_the_listing(
+    bucket: FolderBucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(bucket, "mail/1.eml")
 
-    def refused(path: Path) -> object:
-        raise PermissionError(13, "Permission denied", str(path))
+    def broken(path: Path) -> object:
+        raise OSError(errno.EIO, "Input/output error", str(path))
 
-    monkeypatch.setattr(os, "scandir", refused)
-    with pytest.raises(PermissionError):
+    monkeypatch.setattr(os, "scandir", broken)
+    with pytest.raises(OSError, match="Input/output error"):
         keys(bucket)
+
+
+def write(folder: Path, *names: bytes) -> None:
+    """Write a file, however long its path is and whatever its names are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    at = os.open(folder, os.O_RDONLY)
+    try:
+        for name in names[:-1]:
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=at)
+            above, at = at, os.open(name, os.O_RDONLY, dir_fd=at)
+            os.close(above)
+        os.close(os.open(names[-1], os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=at))
+    except OSError:
+        pytest.skip("this file system has no such names")
+    finally:
+        os.close(at)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        pytest.param([b"d" * 250] * 5 + [b"x.eml"], id="a key that is too long"),
+        pytest.param([b"d" * 250] * 20 + [b"x.eml"], id="a path that is too long"),
+        pytest.param([b"d" * 250] * 4 + [b"x" * 30], id="a key that is too long with its last name"),
+        pytest.param([b"\xe9" * 120] * 3 + [b"x.eml"], id="no UTF-8, and a key that is too long when escaped"),
+        pytest.param([b"\xe9" * 255, b"\xe9" * 255], id="no UTF-8, and too long in its last name"),
+        pytest.param([b"%00file-a%2Fb"], id="escaped without need"),
+        pytest.param([b"%00folder-a%2Fb", b"x"], id="a folder escaped without need"),
+        pytest.param([b"%00piece-abc", b"%00file-def"], id="in pieces without need"),
+        pytest.param([b"%00file-\xe9"], id="escaped and no UTF-8"),
+        pytest.param([b"%00folder-\xe9", b"x"], id="a folder that is escaped and no UTF-8"),
+        pytest.param([b"%00file-%FF%FE"], id="escaped bytes that are no UTF-8"),
+        pytest.param([b"%00unknown"], id="an unknown mark"),
+        pytest.param([b"caf\xe9", b"100%E9"], id="one name is no UTF-8 and another looks escaped"),
+    ],
+)
+def test_what_has_no_key_that_leads_back_to_it_is_left_out_told_once_and_blocks_nothing(
+    bucket: FolderBucket, folder: Path, odd: list[bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    put(bucket, "mail/1.eml")
+    write(folder, b"mail", *odd)
+    for _ in range(2):
+        assert [(one.key, get(bucket, one.key)) for one in bucket.list("mail/")] == [("mail/1.eml", b"mail/1.eml")]
+    (told,) = caplog.messages
+    assert told.startswith(f"{folder}/mail/")
+    assert "is left out" in told
+    assert told.isprintable()
+
+
+def test_of_two_files_with_one_key_the_one_that_is_read_is_listed(
+    bucket: FolderBucket, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in (b"caf%E9", b"caf\xe9"):
+        write(folder, name)
+    (folder / "caf%E9").write_text("this one")
+    for _ in range(2):
+        assert [(one.key, one.size) for one in bucket.list("")] == [("caf%E9", len("this one"))]
+    assert get(bucket, "caf%E9") == b"this one"
+    assert len(caplog.messages) == 1
+    assert "its key stands for another file" in caplog.messages[0]
+
+
+@pytest.mark.parametrize("key", ["../caf%E9", "x/../../caf%E9", "nul\0/caf%E9", "l" * 300 + "/caf%E9", "//caf%E9"])
+def test_a_key_that_may_stand_for_a_name_without_utf_8_leads_nowhere_else(
+    bucket: FolderBucket, folder: Path, key: str
+) -> None:
+    put(bucket, "x/y")
+    write(folder.parent, b"caf\xe9")
+    with pytest.raises(ObjectMissing):
+        get(bucket, key)
+    bucket.delete(key)
+    assert (folder.parent / os.fsdecode(b"caf\xe9")).exists()
+    put(bucket, key, b"mine")
+    assert get(bucket, key) == b"mine"
+
+
+@pytest.fixture
+def bound_by_modes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FolderBucket]:
+    """Give a bucket and work as a user whom modes bind, also where the tests run as root."""
+    monkeypatch.chdir(tmp_path)
+    if os.geteuid() == 0:
+        os.chown(tmp_path, 65534, 65534)
+        os.setresuid(65534, 65534, 0)
+    try:
+        yield FolderBucket(Path("bucket"))
+    finally:
+        if hasattr(os, "getresuid") and os.getresuid()[2] == 0:
+            os.setresuid(0, 0, 0)
+        for path in Path().rglob("*"):
+            path.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    ("closed", "mode"),
+    [("mail/closed.eml", 0o000), ("mail/closed", 0o000), ("mail/closed", 0o444), ("mail/closed", 0o111)],
+)
+def test_what_this_user_may_not_read_is_left_out_told_once_and_blocks_nothing(
+    bound_by_modes: FolderBucket, closed: str, mode: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    bucket = bound_by_modes
+    put(bucket, "mail/1.eml")
+    put(bucket, closed if closed.endswith(".eml") else f"{closed}/2.eml")
+    Path("bucket", closed).chmod(mode)
+    for _ in range(2):
+        assert keys(bucket, "mail/") == ["mail/1.eml"]
+    (told,) = caplog.messages
+    assert told.startswith(f"bucket/{closed}")
+    assert "this user may not read it" in told
+
+
+def test_an_object_that_this_user_may_not_read_is_told_from_one_that_is_not_there(
+    bound_by_modes: FolderBucket,
+) -> None:
+    put(bound_by_modes, "mail/closed.eml")
+    put(bound_by_modes, "closed/1.eml")
+    for closed in ("mail/closed.eml", "closed"):
+        Path("bucket", closed).chmod(0)
+    for key in ("mail/closed.eml", "closed/1.eml"):
+        with pytest.raises(ObjectMissing, match="this user may not read it"):
+            get(bound_by_modes, key)
+
+
+@pytest.mark.parametrize(
+    ("closed", "prefix"), [("bucket", "mail/"), ("bucket/mail", "mail/"), ("bucket/mail", "mail/in")]
+)
+def test_a_folder_that_holds_all_that_is_asked_for_is_not_taken_for_empty(
+    bound_by_modes: FolderBucket, closed: str, prefix: str
+) -> None:
+    put(bound_by_modes, "mail/in/1.eml")
+    Path(closed).chmod(0)
+    with pytest.raises(PermissionError):
+        keys(bound_by_modes, prefix)

@@ -71,7 +71,9 @@ def test_processes_draft_beside_each_other_and_lose_nothing(state: StateDirector
 
 @pytest.mark.guarantee("G1")
 @pytest.mark.guarantee("G2")
-def test_processes_that_claim_the_same_runs_get_each_once_and_no_more_than_the_limit(state: StateDirectory) -> None:
+def test_g1_g2_processes_that_claim_the_same_runs_get_each_once_and_no_more_than_the_limit(
+    state: StateDirectory,
+) -> None:
     run_beside_each_other(
         [(processes.claim_everything, str(state.root), f"owner {number}", 20, 11) for number in range(3)]
     )
@@ -84,7 +86,9 @@ def test_processes_that_claim_the_same_runs_get_each_once_and_no_more_than_the_l
 
 
 @pytest.mark.guarantee("G3")
-def test_processes_share_a_queue_and_no_group_is_handled_twice_at_once(state: StateDirectory, tmp_path: Path) -> None:
+def test_g3_processes_share_a_queue_and_no_group_is_handled_twice_at_once(
+    state: StateDirectory, tmp_path: Path
+) -> None:
     queues = SqliteQueues(state)
     queues.send([later(number, drafter) for number in range(12) for drafter in ("a", "b", "c", "d")])
     notes = [tmp_path / f"notes-{number}" for number in range(3)]

@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import stat
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from galley_cli.local import state as state_module
-from galley_cli.local.state import SCHEMA_VERSION, StateBusy, StateDirectory, StateError, StateInUse
+from galley_cli.local.state import SCHEMA_VERSION, StateBusy, StateDirectory, StateError, StateInUse, write_whole
 
 CREATED = datetime(2026, 3, 2, 6, 0, 0, 5, tzinfo=UTC)
 CHILD = Path(__file__).with_name("processes.py")
@@ -75,7 +76,7 @@ def test_a_directory_with_other_things_in_it_is_refused_and_left_alone(root: Pat
 
 
 def test_a_directory_that_must_be_there_is_not_made(root: Path) -> None:
-    with pytest.raises(StateError, match="is no state directory; make one with: galley run --state"):
+    with pytest.raises(StateError, match=r"is no state directory; give .* or make one with: galley run --state"):
         StateDirectory.open_existing(root)
     assert not root.exists()
 
@@ -299,6 +300,24 @@ def test_a_program_that_ignores_the_turns_and_holds_the_file_is_named_as_such(
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StateBusy, match="another program holds it"), state.write():
             pytest.fail("the file is held")
+
+
+def test_a_file_is_replaced_whole_and_for_its_owner_alone(state: StateDirectory) -> None:
+    file = state.root / "schedules.json"
+    write_whole(file, "old")
+    write_whole(file, "new")
+    assert file.read_text() == "new"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert not list(state.root.glob("*.new"))
+    with pytest.raises(StateError, match="nowhere"):
+        write_whole(state.root / "nowhere" / "schedules.json", "new")
+
+
+@pytest.mark.parametrize("name", ["schedules.json", "schedules.json.new", "running.json", "running.json.new"])
+def test_what_a_state_directory_holds_beside_its_database_is_its_own(tmp_path: Path, name: str) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / name).touch()
+    StateDirectory.open(tmp_path / "state").close()
 
 
 def test_threads_share_an_opened_directory(state: StateDirectory) -> None:

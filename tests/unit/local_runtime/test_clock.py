@@ -88,7 +88,7 @@ def test_a_disabled_schedule_is_never_due() -> None:
 
 
 @pytest.mark.guarantee("G9")
-def test_the_clock_keeps_the_schedules_own_timezone_over_a_spring_change() -> None:
+def test_g9_the_clock_keeps_the_schedules_own_timezone_over_a_spring_change() -> None:
     eve = datetime(2026, 3, 28, tzinfo=UTC)
     watched = Watched(
         schedule("cron(30 1 * * ? *)", "Europe/London", name="Gap"),

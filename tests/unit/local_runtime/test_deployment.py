@@ -61,7 +61,6 @@ def test_a_deployment_that_cannot_be_read_is_made_anew(tmp_path: Path) -> None:
 def test_a_function_gets_the_templates_variables_and_no_others_of_ours() -> None:
     inherited = {"PATH": "/bin", "AWS_PROFILE": "work", "GALLEY_TABLE": "mine", "PYTHONPATH": "/x", "EDITOR": "vi"}
     environment = function_environment(function("dispatch"), TEMPLATE, desk_url="http://desk", inherited=inherited)
-    assert environment["GALLEY_STAGE"] == "local"
     assert environment["GALLEY_RUNS_QUEUE_URL"]
     assert environment["EDITOR"] == "vi"
     assert environment["POWERTOOLS_SERVICE_NAME"] == "dispatch"

@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,20 @@ import pytest
 
 from galley.contract import CatchUp, Contract
 from galley.drafts import Draft
-from galley.runs import Origin, RunKey, RunMessage, Status
+from galley.queue import RECEIVES_EXHAUSTED
+from galley.runs import Origin, Run, RunKey, RunMessage, Status
 from galley.store import Approve, Bill, Claimed, Limits
+from galley_cli.local import state as state_module
 from galley_cli.local.outcomes_feed import OutcomesFeed
 from galley_cli.local.pool import FunctionError, Invocation, PoolClosed, Returned
 from galley_cli.local.queue import SqliteQueues, TickQueue
 from galley_cli.local.run_feed import RunsFeed
-from galley_cli.local.runner import Runner, failed_items
-from galley_cli.local.state import StateDirectory
-from galley_cli.local.store import SqliteStore
+from galley_cli.local.runner import IDLE, Runner, failed_items, wait_before_retry
+from galley_cli.local.state import StateBusy, StateDirectory
+from galley_cli.local.store import SqliteStore, StreamRecord
 from galley_cli.local.stream_feed import StreamFeed
-from galley_cli.local.tick_feed import SweepFeed, TicksFeed, wait_before_retry
+from galley_cli.local.sweep_feed import SweepFeed
+from galley_cli.local.tick_feed import TicksFeed
 from galley_cli.template import AsyncRetries, TemplateStream
 
 NOW = datetime(2026, 3, 30, 5, tzinfo=UTC)
@@ -182,10 +186,10 @@ def test_a_message_that_was_handled_is_gone(world: World) -> None:
     "answer",
     [
         lambda event: Returned({"batchItemFailures": [{"itemIdentifier": event["Records"][0]["messageId"]}]}),
-        lambda event: FAILURE,
+        lambda event: FunctionError("Runtime.ImportModuleError", "SyntaxError: invalid syntax"),
         lambda event: Returned("no object"),
     ],
-    ids=["named as failed", "function error", "not understood"],
+    ids=["named as failed", "not even imported", "not understood"],
 )
 def test_a_message_that_failed_comes_back_when_its_visibility_ends(
     world: World, answer: Callable[[Any], Invocation]
@@ -200,6 +204,69 @@ def test_a_message_that_failed_comes_back_when_its_visibility_ends(
     assert [event["Records"][0]["attributes"]["ApproximateReceiveCount"] for _, event in world.events] == ["1", "2"]
 
 
+@pytest.mark.parametrize(
+    "failure",
+    [
+        FAILURE,
+        FunctionError("Sandbox.Timedout", "Task timed out after 300.00 seconds"),
+        FunctionError("Runtime.ExitError", "the process ended with exit status -9"),
+        FunctionError("StoreBusy", "other writers held it"),
+    ],
+    ids=lambda failure: failure.error_type,
+)
+def test_a_message_on_which_draft_failed_comes_back_soon_and_later_each_time_until_it_is_buried(
+    world: World, failure: FunctionError
+) -> None:
+    world.queues.send([run_message("daily-digest"), run_message("daily-digest", 1)])
+    world.answers = lambda event: failure
+    seconds = [30, 60, 120, 240, 480]
+    for number, wait in enumerate(seconds, start=1):
+        work_off(world.runs_feed())
+        world.time += timedelta(seconds=wait - 1)
+        work_off(world.runs_feed())
+        assert len(world.events) == number
+        assert f"it comes back in {wait} s" in world.reports[-1]
+        world.time += timedelta(seconds=1)
+    world.answers = lambda event: Returned(None)
+    work_off(world.runs_feed())
+    assert [letter.reason for letter in world.queues.dead_runs()] == [RECEIVES_EXHAUSTED]
+    assert world.queues.waiting() == 0, "its follower went on"
+
+
+@pytest.mark.parametrize("answer", [FAILURE, Returned(None)])
+def test_a_message_is_settled_even_if_others_hold_the_file_for_a_while(
+    world: World, answer: Invocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_module, "TURN_SECONDS", 0.02)
+    held = ExitStack()
+    other = StateDirectory.open(world.state.root)
+    held.callback(other.close)
+
+    def fail_and_hold(event: Any) -> Invocation:
+        held.enter_context(other.write())
+        threading.Timer(0.03, held.close).start()
+        return answer
+
+    world.queues.send([run_message("daily-digest")])
+    world.answers = fail_and_hold
+    work_off(world.runs_feed())
+    assert world.queues.next_due() == (NOW + timedelta(seconds=30) if answer == FAILURE else None)
+
+
+def test_a_message_that_cannot_be_settled_comes_back_when_its_visibility_ends_and_that_is_told(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(receipt: str, delay: timedelta) -> None:
+        raise StateBusy("others hold it")
+
+    monkeypatch.setattr(world.queues, "put_off", busy)
+    world.queues.send([run_message("daily-digest")])
+    world.answers = lambda event: FAILURE
+    work_off(world.runs_feed())
+    assert world.queues.next_due() == NOW + timedelta(minutes=30)
+    assert any("could not be settled" in line for line in world.reports)
+
+
 def test_what_is_cut_short_by_a_stop_is_neither_done_nor_reported(world: World) -> None:
     def cut(event: Any) -> Invocation:
         raise PoolClosed("stopping")
@@ -212,7 +279,7 @@ def test_what_is_cut_short_by_a_stop_is_neither_done_nor_reported(world: World) 
 
 
 @pytest.mark.guarantee("G3")
-def test_drafters_run_beside_each_other_and_each_one_at_a_time(world: World) -> None:
+def test_g3_drafters_run_beside_each_other_and_each_one_at_a_time(world: World) -> None:
     both, done = threading.Barrier(3), threading.Event()
 
     def answer(event: Any) -> Invocation:
@@ -389,6 +456,60 @@ def test_each_outcome_is_told_once(world: World) -> None:
     later = OutcomesFeed(world.store, lambda record, run: told.append((None, record.new)), since=NOW)
     later.step()
     assert len(told) == 3
+
+
+def broken_run(world: World, drafter: str) -> RunKey:
+    key = world.approve(drafter)
+    with world.state.write() as db:
+        db.execute("UPDATE runs SET status = 'eaten' WHERE drafter = ?", (drafter,))
+    return key
+
+
+def test_a_row_that_cannot_be_read_is_told_once_and_hides_no_other_outcome(world: World) -> None:
+    told: list[str] = []
+    feed = OutcomesFeed(
+        world.store, lambda record, run: told.append(f"{run.drafter} {record.new}"), since=NOW, report=told.append
+    )
+    world.approve("a")
+    broken_run(world, "broken")
+    world.approve("c")
+    while feed.step() == timedelta():
+        pass
+    broken = [line for line in told if "broken" in line]
+    assert len(broken) == 1, "whatever happened to it"
+    assert "broken:2026-03-30T05:00:00Z" in broken[0]
+    assert [line for line in told if line not in broken] == [
+        *("a drafting", "a pending", "a approved"),
+        *("c drafting", "c pending", "c approved"),
+    ]
+    feed.step()
+    assert len(told) == 7
+
+
+def test_a_row_that_cannot_be_read_is_in_the_log_where_nobody_is_to_be_told(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken_run(world, "broken")
+    feed = OutcomesFeed(world.store, lambda record, run: None, since=NOW)
+    assert [feed.step(), feed.step()] == [timedelta(), IDLE]
+    assert len(caplog.messages) == 1
+
+
+def test_what_was_told_before_something_went_wrong_is_not_told_again(world: World) -> None:
+    told: list[str] = []
+
+    def tell(record: StreamRecord, run: Run) -> None:
+        if record.new is Status.APPROVED and "gone" not in told:
+            told.append("gone")
+            raise OSError("the terminal is gone")
+        told.append(record.new)
+
+    feed = OutcomesFeed(world.store, tell, since=NOW)
+    world.approve("a")
+    with pytest.raises(OSError, match="terminal"):
+        feed.step()
+    feed.step()
+    assert told == ["drafting", "pending", "gone", "approved"]
 
 
 # The loops

@@ -18,7 +18,7 @@ from galley_cli.local.state import StateDirectory
 
 PROJECT = Path(__file__).parents[3]
 HANDLER = """
-import os, sys, time
+import logging, os, sys, time
 print("imported")
 
 def handler(event, context):
@@ -33,6 +33,11 @@ def handler(event, context):
             time.sleep(event["seconds"])
         case "object":
             return object()
+        case "print a lot":
+            for stream in (sys.stdout, sys.stderr):
+                print("x" * 100_000, file=stream, flush=True)
+            logging.getLogger("sample").error("y" * 100_000)
+            sys.stdout.write("z" * 100_000)
         case "print":
             print("said on stdout")
             print("said on stderr", file=sys.stderr)
@@ -93,6 +98,13 @@ def is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def sandboxes(folder: Path) -> set[int]:
+    """Return the processes of the environments over a test's state directory."""
+    listed = subprocess.run(["ps", "-eww", "-o", "pid=,args="], capture_output=True, text=True, check=True).stdout  # noqa: S607
+    lines = [line.split(maxsplit=1) for line in listed.splitlines()]
+    return {int(pid) for pid, arguments in lines if str(folder / "state") in arguments}
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 10) -> bool:
@@ -156,7 +168,8 @@ def test_a_handler_that_cannot_be_imported_is_a_function_error_each_time(make: M
     for _ in range(2):
         failed = pool.invoke("sample", {})
         assert isinstance(failed, FunctionError)
-        assert failed.error_type == "ModuleNotFoundError"
+        assert failed.error_type == "Runtime.ImportModuleError"
+        assert failed.message.startswith("ModuleNotFoundError: ")
         assert "nothing_by_this_name" in failed.message
 
 
@@ -178,6 +191,33 @@ def test_a_full_log_becomes_the_previous_one(make: Make, tmp_path: Path) -> None
     assert (logs / "sample.log.1").stat().st_size > 5_000_000
 
 
+@pytest.fixture(params=["full disk", "a folder in its place", "a file in its folder's place", "full disk when rolled"])
+def unwritable_log(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """Let nothing be written to the log."""
+    logs = tmp_path / "state" / "logs"
+    log = logs / "sample.log"
+    if request.param == "a file in its folder's place":
+        logs.write_text("no folder")
+        return
+    logs.mkdir()
+    match request.param:
+        case "full disk":
+            log.symlink_to("/dev/full")
+        case "a folder in its place":
+            log.mkdir()
+        case "full disk when rolled":
+            log.write_bytes(b"x" * 5_000_001)
+            (logs / "sample.log.1").mkdir()
+
+
+def test_a_log_that_cannot_be_written_fails_no_invocation(make: Make, unwritable_log: None) -> None:
+    pool = make()
+    before = value_of(pool.invoke("sample", {}))["pid"]
+    assert pool.invoke("sample", {"do": "raise"}) == FunctionError("LookupError", "no such thing")
+    for _ in range(2):
+        assert value_of(pool.invoke("sample", {"do": "print a lot"}))["pid"] == before
+
+
 def test_no_more_events_at_once_than_the_concurrency(make: Make) -> None:
     pool = make(concurrency=2)
     pids: list[int] = []
@@ -195,18 +235,20 @@ def test_no_more_events_at_once_than_the_concurrency(make: Make) -> None:
     assert len(set(pids)) == 2
 
 
-def test_warm_environments_take_the_first_events(make: Make) -> None:
+def test_warm_environments_take_the_first_events(make: Make, tmp_path: Path) -> None:
     pool = make(concurrency=2)
     pool.warm("sample", 5)
     pool.warm("sample", 2)
-    assert len(pool.processes()) == 2
-    assert value_of(pool.invoke("sample", {}))["pid"] in pool.processes()
+    pids = sandboxes(tmp_path)
+    assert len(pids) == 2
+    assert value_of(pool.invoke("sample", {}))["pid"] in pids
 
 
-def test_closing_lets_running_events_finish_and_ends_every_process(make: Make) -> None:
+def test_closing_lets_running_events_finish_and_ends_every_process(make: Make, tmp_path: Path) -> None:
     pool = make(concurrency=2)
     pool.warm("sample", 2)
-    pids = pool.processes()
+    pids = sandboxes(tmp_path)
+    assert len(pids) == 2
     results: list[object] = []
     thread = threading.Thread(target=lambda: results.append(pool.invoke("sample", {"do": "sleep", "seconds": 0.5})))
     thread.start()
@@ -250,7 +292,7 @@ setup = FunctionSetup("sample", "sample.handler", Path({str(tmp_path / "code")!r
     lambda: dict(os.environ), 256, timedelta(seconds=60), 2)
 pool = LambdaPool({{"sample": setup}}, Path({str(tmp_path / "state")!r}))
 pool.warm("sample", 2)
-print(pool.invoke("sample", {{}}).value["pid"], *pool.processes(), flush=True)
+print(pool.invoke("sample", {{}}).value["pid"], flush=True)
 pool.invoke("sample", {{"do": "hang"}})
 """,
         encoding="utf-8",
@@ -265,8 +307,10 @@ pool.invoke("sample", {{"do": "hang"}})
         [sys.executable, str(parent)], env=environment, stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
-    children = [int(pid) for pid in process.stdout.readline().split()]
-    assert len(set(children)) == 2
+    answered = int(process.stdout.readline())
+    children = sandboxes(tmp_path)
+    assert len(children) == 2
+    assert answered in children
     time.sleep(0.1)
     process.kill()
     process.wait()

@@ -1,6 +1,7 @@
 """What the system on one machine begins with."""
 
 import json
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from galley_cli.inspection import inspect
 from galley_cli.local.running import latest_due_runs
 from galley_cli.template import TemplateSchedules
 from support.outside import ROOT, schedule
+from support.real_system import galley
 
 NOW = datetime(2026, 11, 29, 18, 30, tzinfo=UTC)
 CONTRACT = {"window_minutes": 30, "grace_minutes": 120, "catch_up": "latest"}
@@ -56,3 +58,26 @@ def test_the_projects_own_files_have_no_problems() -> None:
     inspection = inspect(find_checkout())
     assert inspection.problems == ()
     assert len(inspection.drafters) >= 4
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("def handler(:\n", "SyntaxError"), (None, "No module named 'draft'"), ("", "handler")]
+)
+def test_a_function_that_cannot_be_imported_is_told_at_once_and_once_ends(
+    tmp_path: Path, text: str | None, told: str
+) -> None:
+    copy = tmp_path / "project"
+    for part in ("cli", "functions", "layers"):
+        shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "template.yaml", copy)
+    code = copy / "functions" / "draft" / "draft.py"
+    if text is None:
+        code.unlink()
+    else:
+        code.write_text(text, encoding="utf-8")
+    ran = galley("run", "--once", "--state", str(tmp_path / "state"), root=copy, timeout=30)
+    assert ran.returncode == 1
+    failures = [line for line in ran.stderr.splitlines() if "draft failed on a message of daily-digest" in line]
+    assert len(failures) == 1
+    assert told in failures[0]
+    assert "Traceback" not in ran.stdout + ran.stderr

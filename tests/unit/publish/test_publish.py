@@ -23,7 +23,7 @@ PUBLISHED = "published/daily-digest/2026-11-27T06:00:00Z.md"
 
 @pytest.fixture
 def bucket(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> FolderBucket:
-    for name in ("STAGE", "TABLE", "BUCKET"):
+    for name in ("TABLE", "BUCKET"):
         monkeypatch.setenv(f"GALLEY_{name}", "test")
     bucket = FolderBucket(tmp_path / "bucket")
     system.install(Outside(store_=store, bucket_=bucket))
@@ -106,8 +106,27 @@ def test_a_repeated_record_publishes_once(store: Store, bucket: FolderBucket) ->
     assert len(list(bucket.list("published/"))) == 1
 
 
-def test_a_channel_that_is_not_known_comes_again_and_stays_approved(store: Store, bucket: FolderBucket) -> None:
-    decided(store, Approve(), replace(DRAFT, channels=(Channel("pigeon", "roof"),)))
+@pytest.mark.guarantee("G8")
+def test_g8_a_channel_that_is_not_known_is_a_persons_to_settle_and_nothing_is_sent(
+    store: Store, bucket: FolderBucket
+) -> None:
+    decided(store, Approve(), replace(DRAFT, channels=(*DRAFT.channels, Channel("pigeon", "roof"))))
+    assert publish.handler(event("publish-approved"), Context()) == {"batchItemFailures": []}
+    assert list(bucket.list("published/")) == []
+    run = store.run(KEY)
+    assert run is not None
+    assert run.status is Status.PUBLISH_UNKNOWN
+    assert "channel 'pigeon' is not known" in str(run.detail)
+
+
+def test_a_draft_that_cannot_be_sent_comes_again_and_stays_approved(
+    store: Store, bucket: FolderBucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError("no space left")
+
+    decided(store, Approve())
+    monkeypatch.setattr(FolderBucket, "put", full)
     records = event("publish-approved")
     answer = publish.handler(records, Context())
     assert answer == {"batchItemFailures": [{"itemIdentifier": records["Records"][0]["dynamodb"]["SequenceNumber"]}]}

@@ -21,6 +21,5 @@ def outside(store: Store) -> Iterator[Outside]:
 
 @pytest.fixture
 def desk(store: Store, outside: Outside, monkeypatch: pytest.MonkeyPatch) -> DeskClient:
-    monkeypatch.setenv("GALLEY_STAGE", "test")
     monkeypatch.setenv("GALLEY_TABLE", "table")
     return DeskClient(store, outside)

@@ -9,6 +9,7 @@ import pytest
 import review
 from galley.drafts import Draft, Item
 from galley.runs import SkipReason, Status
+from galley.settings import ReviewSettings
 from galley.store import Bill
 from support.outside import SLOT, event, message
 from unit.review.asking import BODY, DRAFT, TITLE, DeskClient, path_of
@@ -57,7 +58,7 @@ def test_an_unreadable_text_hides_no_other_draft(desk: DeskClient, tmp_path: Pat
     listed = desk.get("/drafts").json
     assert [one["slot"] for one in listed["drafts"]] == ["2026-11-27T06:00:00Z"]
     assert len(listed["unreadable"]) == 1
-    assert "items.0" in listed["unreadable"][0]
+    assert "items[1]" in listed["unreadable"][0]
 
 
 def test_a_draft_comes_with_all_that_a_decision_needs(desk: DeskClient) -> None:
@@ -125,11 +126,11 @@ def test_a_run_without_a_draft_says_why(desk: DeskClient) -> None:
     desk.store.skip(message(), SkipReason.GATE, "five drafts wait", now=SLOT)
     answer = desk.get("/drafts/daily-digest/2026-11-27T06:00:00Z")
     assert (answer.status, answer.json["error"]["code"]) == (404, "not_found")
-    assert answer.line == "daily-digest:2026-11-27T06:00:00Z has no draft: it is skipped (gate)"
+    assert answer.line == "daily-digest:2026-11-27T06:00:00Z has no draft: it is skipped (gate: five drafts wait)"
 
 
 @pytest.mark.guarantee("G7")
-def test_a_text_that_is_not_the_rows_is_not_shown_for_decision(desk: DeskClient, tmp_path: Path) -> None:
+def test_g7_a_text_that_is_not_the_rows_is_not_shown_for_decision(desk: DeskClient, tmp_path: Path) -> None:
     run = desk.pending()
     _write(tmp_path, "UPDATE texts SET body = 'Pay to another account.'")
     answer = desk.get(path_of(run))
@@ -181,14 +182,14 @@ def test_the_gates_of_the_named_drafters(desk: DeskClient) -> None:
     ("path", "query", "line"),
     [
         ("/drafts", {"after": "nowhere"}, "query: field 'after' is 'nowhere'"),
-        ("/drafts", {"afer": "x"}, "query: field 'afer' is not known"),
-        ("/runs", {}, "query: field 'status' is None: name a drafter or a status"),
-        ("/runs", {"status": "bored"}, "query: field 'status' is 'bored'"),
+        ("/drafts", {"afer": "x"}, "query: afer is not known"),
+        ("/runs", {}, "query: status is None: name a drafter or a status"),
+        ("/runs", {"status": "bored"}, "query: status is 'bored'"),
         ("/runs", {"status": "empty"}, "without a drafter only approved, drafting, failed, pending"),
-        ("/runs", {"drafter": "Daily Digest"}, "query: field 'drafter' is 'Daily Digest'"),
+        ("/runs", {"drafter": "Daily Digest"}, "query: drafter is 'Daily Digest'"),
         ("/runs", {"drafter": "daily-digest", "after": "weekly-report:2026-11-27T06:00:00Z"}, "field 'after'"),
-        ("/drafters", {}, "query: field 'names' is missing"),
-        ("/drafters", {"names": "daily-digest,"}, "field 'names.1' is ''"),
+        ("/drafters", {}, "query: names is missing"),
+        ("/drafters", {"names": "daily-digest,"}, "names[2] is ''"),
         ("/drafters", {"names": ",".join(["a"] * 51)}, "at most 50"),
         ("/runs/daily-digest/now", {}, "'daily-digest:now' is not a run"),
     ],
@@ -224,6 +225,21 @@ def test_a_head_is_answered_without_its_body(desk: DeskClient) -> None:
 def test_health_opens_no_store(desk: DeskClient) -> None:
     desk.outside.store_ = None
     assert desk.ask("GET", "/health", claims=None).json == {"status": "ok"}
+
+
+def test_the_settings_are_read_once_a_request(desk: DeskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    from_environment = ReviewSettings.from_environment
+
+    def counted() -> ReviewSettings:
+        read.append(1)
+        return from_environment()
+
+    monkeypatch.setattr(ReviewSettings, "from_environment", counted)
+    for path in ("/config", "/drafts"):
+        read.clear()
+        assert desk.get(path).status == 200
+        assert len(read) == 1
 
 
 def test_the_sample_events_read(desk: DeskClient) -> None:

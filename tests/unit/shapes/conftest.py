@@ -14,6 +14,9 @@ from support.memory_bucket import MemoryBucket
 
 SLOT = datetime(2026, 11, 27, 6, tzinfo=UTC)
 
+LOOKED_AFTER = timedelta(minutes=7, seconds=12)
+"""How long after its slot a run of these tests looks at its sources."""
+
 Assign = Callable[..., Assignment]
 
 
@@ -45,6 +48,7 @@ def assign(bucket: MemoryBucket) -> Assign:
         return Assignment(
             drafter=drafter,
             slot=slot,
+            looked_at=slot + LOOKED_AFTER,
             window=given,
             cursors=cursors or {},
             bucket=bucket,

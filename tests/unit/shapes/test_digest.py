@@ -115,7 +115,7 @@ def test_items_of_all_sources_have_ids_of_their_own(bucket: MemoryBucket, assign
 
 
 @pytest.mark.guarantee("G6")
-def test_what_a_draft_has_is_not_collected_again_and_what_none_has_is(
+def test_g6_what_a_draft_has_is_not_collected_again_and_what_none_has_is(
     bucket: MemoryBucket, assign: Any, web: Web
 ) -> None:
     mornings = Mornings(assign, a_drafter(ONE), web)
@@ -141,8 +141,8 @@ def test_a_source_that_fails_is_named_and_the_others_are_digested(bucket: Memory
     assert "feed1" not in material.cursors
 
 
-@pytest.mark.parametrize("answer", [404, 500, "it took longer than 20 s"])
-def test_when_no_source_answers_it_is_no_quiet_day(assign: Any, web: Web, answer: int | str) -> None:
+@pytest.mark.parametrize("answer", [404, 500, "it took longer than 20 s", b"<html>down for maintenance</html>", b""])
+def test_when_no_source_can_be_read_it_is_no_quiet_day(assign: Any, web: Web, answer: bytes | int | str) -> None:
     web.pages = {ONE: answer, TWO: answer}
     with pytest.raises(RetryLater) as failure:
         digest.collect(assign(a_drafter(ONE, TWO, mail=False), fetch=web))
@@ -184,6 +184,27 @@ def test_mails_that_cannot_be_read_are_named_by_the_next_draft_even_after_a_quie
     assert [item.title for item in draft.items] == ["Rent"]
     assert "mail/odd.eml" in draft.warnings[0]
     assert "odd" not in str(mornings.collect().nothing_new)
+
+
+def test_a_copy_of_a_message_is_named_once_and_not_on_every_quiet_day(
+    bucket: MemoryBucket, assign: Any, web: Web
+) -> None:
+    mornings = Mornings(assign, a_drafter(), web)
+    deliver(bucket, a=a_mail("Rent"))
+    mornings.collect()
+    deliver(bucket, b=a_mail("Rent"), odd=b"\x00\x01 no mail", c=a_mail("Rent"))
+    quiet = str(mornings.collect().nothing_new)
+    assert "mail/b.eml" in quiet
+    assert "mail/c.eml" in quiet
+    for _ in range(2):
+        again = str(mornings.collect().nothing_new)
+        assert "the same message" not in again
+        assert "mail/odd.eml" in again
+    deliver(bucket, d=a_mail("Heating"))
+    draft = mornings.collect()
+    assert [item.title for item in draft.items] == ["Heating"]
+    assert [warning.partition(":")[2][:14] for warning in draft.warnings] == [" mail/odd.eml:"]
+    assert mornings.collect().nothing_new == "nothing new in inbox (mail/)"
 
 
 def test_a_link_that_two_sources_have_is_taken_once(assign: Any, web: Web) -> None:

@@ -1,6 +1,7 @@
 """The monitor: what a look means, what is told of it, and whom it may look at."""
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -106,16 +107,24 @@ def test_an_outage_is_told_once_and_so_is_its_end(assign: Any) -> None:
         ("h1", "desk is down", "desk", "http://127.0.0.1:8700/health")
     ]
     assert "it answered 503, expected was 200" in alert.items[0].text
-    assert "It had been up since the look of 2026-11-27T06:00:00Z." in alert.items[0].text
+    assert "It had been up since the look for the slot 2026-11-27T06:00:00Z." in alert.items[0].text
     assert hours.look().nothing_new == "desk is still down, announced at 2026-11-27T08:00:00Z"
     recovery = hours.look()
     assert recovery.items[0].title == "desk is up again"
-    assert "It had been down since the look of 2026-11-27T08:00:00Z." in recovery.items[0].text
+    assert "It had been down since the look for the slot 2026-11-27T08:00:00Z." in recovery.items[0].text
     assert hours.look().nothing_new == "desk is up"
 
 
+def test_an_item_says_when_it_was_looked_at_and_not_that_this_was_the_slot(assign: Any) -> None:
+    hours = Hours(assign, a_drafter(), 200, 503, 200)
+    hours.look()
+    alert, recovery = hours.look().items[0].text, hours.look().items[0].text
+    assert re.match(r"desk is down: it answered 503, .* when looked at, 2026-11-27T07:07:12Z\.", alert)
+    assert re.match(r"desk is up again: it answered 200 in \d+ ms when looked at, 2026-11-27T08:07:12Z\.", recovery)
+
+
 @pytest.mark.guarantee("G6")
-def test_an_alert_that_was_not_stored_is_drafted_by_the_next_run(assign: Any) -> None:
+def test_g6_an_alert_that_was_not_stored_is_drafted_by_the_next_run(assign: Any) -> None:
     hours = Hours(assign, a_drafter(), 200, 503, 503, 200)
     hours.look()
     hours.look(stored=False)

@@ -134,7 +134,9 @@ def test_the_same_text_written_again_is_no_change(bucket: MemoryBucket, nights: 
 
 
 @pytest.mark.guarantee("G6")
-def test_a_run_that_dies_after_writing_the_index_is_made_up_by_the_next(bucket: MemoryBucket, nights: Nights) -> None:
+def test_g6_a_run_that_dies_after_writing_the_index_is_made_up_by_the_next(
+    bucket: MemoryBucket, nights: Nights
+) -> None:
     put(bucket, a="# A", b="# B")
     nights.run()
     put(bucket, a="# A, new", b=None, c="# C")

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from galley.texts import CUT_MARK
 from sources import clean
 
 HTML = [
@@ -121,8 +122,8 @@ def test_a_deep_nest_is_closed_in_time() -> None:
 def test_html_beyond_the_limit_is_cut_and_says_so() -> None:
     text = clean.html_to_text("word " * 300_000)
     assert text.startswith("word word")
-    assert text.endswith(clean.CUT_MARK)
-    assert len(text) <= clean.MAX_HTML_CHARS + len(clean.CUT_MARK)
+    assert text.endswith(CUT_MARK)
+    assert len(text) <= clean.MAX_HTML_CHARS + len(CUT_MARK)
 
 
 @pytest.mark.parametrize(
@@ -163,22 +164,8 @@ def test_squeeze_leaves_one_blank_and_one_empty_line() -> None:
     assert clean.squeeze("  a \t\xa0 b  \n \n\n\n c ") == "a b\n\nc"
 
 
-@pytest.mark.parametrize(
-    ("text", "limit", "clipped"),
-    [
-        ("short", 5, "short"),
-        ("a longer text", 12, "a lo" + clean.CUT_MARK),
-        ("word     word word", 13, "word" + clean.CUT_MARK),
-        ("abcdefghij", 3, "abc"),
-    ],
-)
-def test_clip_marks_what_it_cut_and_keeps_the_limit(text: str, limit: int, clipped: str) -> None:
-    assert clean.clip(text, limit) == clipped
-    assert len(clipped) <= limit
-
-
-def test_one_line_has_no_line_breaks() -> None:
-    assert clean.one_line(" a\r\n\tb\u2028c ", 100) == "a b c"
+def test_a_clean_line_has_no_line_breaks() -> None:
+    assert clean.clean_line(" a\r\n\tb\u2028c ", 100) == "a b c"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from galley.retry import NeverSucceeds
 from sources import feed
-from sources.collected import Collected, Limits
+from sources.collected import Collected, SourceLimits
 from sources.fetch import Fetched, FetchError, FetchLimits, fetch
 
 URL = "https://feeds.example/news/feed.xml"
@@ -67,8 +67,10 @@ def _rss(*entries: str) -> bytes:
     return f"<rss version='2.0'><channel><title>News</title>{''.join(entries)}</channel></rss>".encode()
 
 
-def _collect(site: Site, cursor: Cursor = None, until: datetime = SLOT, limits: Limits | None = None) -> Collected:
-    return feed.collect(site, URL, cursor, until, limits or Limits())
+def _collect(
+    site: Site, cursor: Cursor = None, until: datetime = SLOT, limits: SourceLimits | None = None
+) -> Collected:
+    return feed.collect(site, URL, cursor, until, limits or SourceLimits())
 
 
 def _titles(collected: Collected) -> list[str]:
@@ -209,7 +211,7 @@ def test_entries_beyond_the_limit_wait_and_no_validator_hides_them(site: Site) -
     cursor: Cursor = None
     titles: list[str] = []
     for left in (3, 1, 0):
-        collected = _collect(site, cursor, limits=Limits(max_items=2))
+        collected = _collect(site, cursor, limits=SourceLimits(max_items=2))
         titles += _titles(collected)
         assert collected.left_out == left
         assert any("left for the next draft" in warning for warning in collected.warnings) is (left > 0)
@@ -362,7 +364,7 @@ def test_a_feed_that_is_gone_is_not_asked_again_until_its_address_changes(site: 
 
     other = "https://feeds.example/other.xml"
     site.answer(_rss(_entry(1), _entry(2)), url=other)
-    assert _titles(feed.collect(site, other, gone.cursor, SLOT, Limits())) == ["2"]
+    assert _titles(feed.collect(site, other, gone.cursor, SLOT, SourceLimits())) == ["2"]
 
 
 NEW = "https://new.example/feed.xml"
@@ -418,7 +420,7 @@ def test_what_an_rss_entry_hides_is_hidden_from_the_model_too(site: Site) -> Non
 
 def test_text_is_clipped_with_a_mark(site: Site) -> None:
     site.answer(_rss(f"<item><title>{'t' * 400}</title><description>{'word ' * 100}</description></item>"))
-    (item,) = _collect(site, limits=Limits(max_chars=50)).items
+    (item,) = _collect(site, limits=SourceLimits(max_chars=50)).items
     assert len(item.text) <= 50
     assert item.text.endswith("[… cut]")
     assert len(item.title) <= 300
@@ -454,13 +456,13 @@ def test_over_real_http_a_feed_is_read_then_unchanged_then_moved(web: Any) -> No
 
     web.routes["/feed"] = respond
     get = functools.partial(fetch, trusted=web.trusted)
-    first = feed.collect(get, url, None, SLOT, Limits())
+    first = feed.collect(get, url, None, SLOT, SourceLimits())
     assert _titles(first) == ["Tea & cake"]
-    second = feed.collect(get, url, first.cursor, SLOT, Limits())
+    second = feed.collect(get, url, first.cursor, SLOT, SourceLimits())
     assert (second.items, second.cursor) == ((), None)
     web.answer("/feed", status=301, Location="/new")
     web.answer("/new", _rss(_entry("fresh")))
-    third = feed.collect(get, url, first.cursor, SLOT, Limits())
+    third = feed.collect(get, url, first.cursor, SLOT, SourceLimits())
     assert _titles(third) == ["fresh"]
     assert third.warnings == (
         f"the feed {url} has moved for good to {web.url('/new')}; write that address in the drafter's file",
@@ -471,7 +473,7 @@ def test_over_real_http_a_feed_is_read_then_unchanged_then_moved(web: Any) -> No
 def test_over_real_http_a_feed_of_two_hundred_megabytes_is_a_warning(web: Any) -> None:
     web.raw("/feed", b"HTTP/1.1 200 OK\r\n\r\n", *[b"<rss>" + b" " * 1_000_000] * 200)
     url = web.url("/feed")
-    collected = feed.collect(functools.partial(fetch, trusted=web.trusted), url, None, SLOT, Limits())
+    collected = feed.collect(functools.partial(fetch, trusted=web.trusted), url, None, SLOT, SourceLimits())
     assert collected.warnings == (f"the feed {url}: it sends more than 5,000,000 bytes",)
 
 

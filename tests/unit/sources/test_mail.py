@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from galley.retry import NeverSucceeds
 from sources import mail
-from sources.collected import Collected, Limits
+from sources.collected import Collected, SourceLimits
 from support.memory_bucket import MemoryBucket
 
 SLOT = datetime(2026, 3, 2, 6, 0, tzinfo=UTC)
@@ -34,9 +34,9 @@ def _collect(
     bucket: MemoryBucket,
     cursor: Mapping[str, object] | None = None,
     until: datetime = SLOT,
-    limits: Limits | None = None,
+    limits: SourceLimits | None = None,
 ) -> Collected:
-    return mail.collect(bucket, PREFIX, cursor, until, limits or Limits())
+    return mail.collect(bucket, PREFIX, cursor, until, limits or SourceLimits())
 
 
 def _titles(collected: Collected) -> list[str]:
@@ -88,22 +88,57 @@ def test_three_hundred_messages_take_six_runs_of_fifty_oldest_first(bucket: Memo
     cursor: Mapping[str, object] | None = None
     titles: list[str] = []
     for run in range(6):
-        collected = _collect(bucket, cursor, limits=Limits(max_items=50))
+        collected = _collect(bucket, cursor, limits=SourceLimits(max_items=50))
         assert len(collected.items) == 50
         assert collected.left_out == 250 - 50 * run
         titles += _titles(collected)
         cursor = collected.cursor
     assert titles == [str(number) for number in range(300)]
-    assert _collect(bucket, cursor, limits=Limits(max_items=50)).items == ()
+    assert _collect(bucket, cursor, limits=SourceLimits(max_items=50)).items == ()
 
 
 def test_what_is_beyond_the_limit_is_told_and_not_read(bucket: MemoryBucket) -> None:
     for number in range(5):
         bucket.add(f"inbox/{number}", _mail(f"{number}"), EARLIER)
-    collected = _collect(bucket, limits=Limits(max_items=2))
+    collected = _collect(bucket, limits=SourceLimits(max_items=2))
     assert collected.left_out == 3
     assert collected.warnings[0].startswith("3 more objects under inbox/ left for the next draft")
     assert bucket.reads == ["inbox/0", "inbox/1"]
+
+
+class Ticking:
+    """A clock that goes on by some seconds whenever it is looked at."""
+
+    def __init__(self, seconds: float) -> None:
+        self.now, self.seconds = 1_000.0, seconds
+
+    def __call__(self) -> float:
+        self.now += self.seconds
+        return self.now
+
+
+@pytest.mark.parametrize(("seconds", "at_once"), [(25, 3), (90, 1), (0.1, 6)])
+def test_what_was_not_read_in_time_waits_is_named_and_is_not_consumed(
+    bucket: MemoryBucket, seconds: float, at_once: int
+) -> None:
+    for number in range(5):
+        bucket.add(f"inbox/{number}", _mail(f"{number}", message_id=str(number)), EARLIER)
+    bucket.add("inbox/5", b"no mail", EARLIER)
+    cursor: Mapping[str, object] | None = None
+    titles: list[str] = []
+    while len(titles) < 5:
+        before = len(bucket.reads)
+        collected = mail.collect(bucket, PREFIX, cursor, SLOT, SourceLimits(seconds=60), clock=Ticking(seconds))
+        read = len(bucket.reads) - before
+        assert read <= at_once
+        titles += _titles(collected)
+        cursor = collected.cursor
+        assert collected.left_out == 6 - len(bucket.reads)
+        if collected.left_out:
+            (warning,) = collected.warnings
+            assert "left for the next draft; reading stopped after 60 seconds: inbox/" in warning
+            assert warning.endswith("inbox/5")
+    assert titles == ["0", "1", "2", "3", "4"]
 
 
 def test_objects_of_one_second_are_neither_lost_nor_repeated_when_one_appears_late(bucket: MemoryBucket) -> None:
@@ -127,7 +162,7 @@ def test_an_object_that_becomes_visible_hours_late_is_taken(bucket: MemoryBucket
 def test_the_memory_reaches_a_day_back_and_no_further(bucket: MemoryBucket) -> None:
     for hour in range(100):
         bucket.add(f"inbox/{hour:03}", _mail(f"{hour}"), SLOT - timedelta(hours=100 - hour))
-    cursor: Any = _collect(bucket, limits=Limits(max_items=200)).cursor
+    cursor: Any = _collect(bucket, limits=SourceLimits(max_items=200)).cursor
     assert len(cursor["seen"]) == 25
     assert cursor["after"] == {"modified": "2026-03-01T04:00:00Z", "key": "inbox/074"}
 
@@ -186,13 +221,13 @@ def test_what_is_no_message_is_named_once_and_hides_nothing(bucket: MemoryBucket
     bucket.add("inbox/4", _mail("good"), EARLIER)
     bucket.add("inbox/", b"", EARLIER)
 
-    first = _collect(bucket, limits=Limits(max_bytes=2_000))
+    first = _collect(bucket, limits=SourceLimits(max_bytes=2_000))
     assert _titles(first) == ["good"]
     assert len(first.warnings) == len(BAD)
     for (key, (_, reason)), warning in zip(BAD.items(), first.warnings, strict=True):
         assert warning.startswith(f"{key}: {reason}")
     assert "inbox/3-large" not in bucket.reads
-    second = _collect(bucket, first.cursor, limits=Limits(max_bytes=2_000))
+    second = _collect(bucket, first.cursor, limits=SourceLimits(max_bytes=2_000))
     assert (second.items, second.warnings) == ((), ())
 
 
@@ -233,7 +268,7 @@ def test_an_object_that_grew_since_the_listing_is_named(bucket: MemoryBucket) ->
     listing = list(bucket.list(PREFIX))
     bucket.add("inbox/a", _mail("grew", body="x" * 9_000), EARLIER)
     bucket.list = lambda prefix: iter(listing)  # type: ignore[method-assign]
-    (warning,) = _collect(bucket, limits=Limits(max_bytes=1_000)).warnings
+    (warning,) = _collect(bucket, limits=SourceLimits(max_bytes=1_000)).warnings
     assert "at most 1,000 are read" in warning
 
 
@@ -277,7 +312,7 @@ def test_the_cursor_stays_far_below_the_tables_limit(bucket: MemoryBucket, monke
     monkeypatch.setattr(mail, "MAX_REMEMBERED_MESSAGES", 30)
     for number in range(100):
         bucket.add(f"inbox/{number:03}", _mail(f"{number}", message_id=str(number)), EARLIER)
-    first = _collect(bucket, limits=Limits(max_items=100))
+    first = _collect(bucket, limits=SourceLimits(max_items=100))
     cursor: Any = first.cursor
     assert len(first.items) == 100
     assert (len(cursor["seen"]), len(cursor["messages"])) == (40, 30)
@@ -345,7 +380,7 @@ def test_every_message_is_drafted_exactly_once_however_late_it_appears(
                 instant = SLOT + timedelta(hours=arrived)
                 body = _mail(f"{number}", date=instant if dated else None) if good else f"{number}".encode()
                 bucket.add(f"inbox/{number % 7}-{number}", body, instant)
-        collected = _collect(bucket, cursor, until=until, limits=Limits(max_items=limit))
+        collected = _collect(bucket, cursor, until=until, limits=SourceLimits(max_items=limit))
         drafted += [item.source for item in collected.items]
         named += [warning.split(":")[0] for warning in collected.warnings if "not read" in warning]
         cursor = cursor if collected.cursor is None else collected.cursor

@@ -1,5 +1,6 @@
 """Mails as they come: well formed, broken, in strange charsets, and things that are no mails."""
 
+import contextlib
 import time
 from datetime import UTC, datetime
 
@@ -171,7 +172,7 @@ def test_long_text_is_clipped_and_keeps_the_attachments_names() -> None:
         (b'{"From": "json"}', "headers"),
         (b"From: a\n\n" + b"\n--x" * (MAX_BOUNDARIES + 1), "boundaries"),
         (b"From: a\n" * (MAX_LINES + 1), "lines"),
-        (b"".join(b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (i, i) for i in range(2_000)), "parsed"),
+        (b"".join(b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (i, i) for i in range(1_400)), "parsed"),
         (b"Content-Type: message/rfc822\n\n" * 2_000, "parsed"),
     ],
     ids=["nothing", "blanks", "png", "webp", "note", "json", "boundaries", "lines", "nested", "forwarded for ever"],
@@ -179,6 +180,32 @@ def test_long_text_is_clipped_and_keeps_the_attachments_names() -> None:
 def test_what_is_no_mail_says_why(raw: bytes, reason: str) -> None:
     with pytest.raises(NotAMessage, match=reason):
         read_message(raw, 100)
+
+
+def _nested(boundaries: int, lines: int, parameter: bytes = b"boundary=") -> bytes:
+    """Return a mail of so many parts within parts, none of which is closed, and so many lines in the last."""
+    heads = (
+        b"Content-Type: multipart/mixed;\n %sb%d\n\n--b%d\n" % (parameter, number, number)
+        for number in range(boundaries)
+    )
+    return b"From: a@example.org\n" + b"".join(heads) + b"\nx" + b"\n" * lines
+
+
+@pytest.mark.parametrize("parameter", [b"boundary=", b"BOUNDARY =", b"boundary*=us-ascii''", b"boundary*0="])
+@pytest.mark.parametrize("boundaries", [2, 19, 60, 150, 450])
+def test_parts_within_parts_take_no_more_than_a_moment(boundaries: int, parameter: bytes) -> None:
+    raw = _nested(boundaries, 480_000, parameter)
+    begin = time.process_time()
+    with contextlib.suppress(NotAMessage):
+        read_message(raw, 100)
+    assert time.process_time() - begin < 3
+
+
+def test_a_large_mail_of_many_parts_is_read() -> None:
+    lines = "x" * 76 + "\n"
+    raw = _multipart("mixed", *[f"Content-Type: text/plain\n\nWords\n{lines * 1_000}"] * 100)
+    assert len(raw) > 7_000_000
+    assert read_message(raw, 100).text.startswith("Words")
 
 
 def test_parts_beyond_the_limit_are_told() -> None:

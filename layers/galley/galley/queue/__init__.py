@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from galley.runs import RunMessage
+from galley.runs import MOST_DETAIL, InvalidMessage, RunMessage, read_message
+from galley.texts import clip
 
 MAX_RECEIVES = 5
 """How often a message is received before the queue buries it: the redrive policy of template.yaml."""
@@ -32,6 +33,7 @@ class DeadLetter:
     ``body`` is the message as it was, readable or not. ``run`` is its key where it has one. ``first`` and ``last`` are
     the instants of its first and last attempt. A letter that the queue itself buried, after ``MAX_RECEIVES``, has the
     reason ``receives_exhausted``: the code never lived long enough to say more. Both instants are then its burial.
+    Of the detail ``MOST_DETAIL`` characters are kept.
     """
 
     body: str
@@ -42,6 +44,27 @@ class DeadLetter:
     attempts: int
     first: datetime
     last: datetime
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "detail", clip(self.detail, MOST_DETAIL))
+
+
+def receives_exhausted(body: str, receives: int, at: datetime) -> DeadLetter:
+    """Return the letter of a message that the queue itself buried after so many receives; ``at`` is its burial."""
+    try:
+        run = str(read_message(body).key)
+    except InvalidMessage:
+        run = None
+    return DeadLetter(
+        body=body,
+        run=run,
+        reason=RECEIVES_EXHAUSTED,
+        detail=f"was received {receives} times and never finished",
+        error_type="",
+        attempts=receives,
+        first=at,
+        last=at,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +94,6 @@ class RunQueue(Protocol):
 
     def bury(self, letter: DeadLetter) -> None:
         """Put a message among the dead, with its reason beside it. The caller then lets the original be deleted.
-
-        The detail is kept up to 1000 characters.
 
         Raises:
             QueueUnavailable: when it could not be sent; the original must then stay.

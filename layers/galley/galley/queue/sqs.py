@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from galley.instants import format_instant, parse_instant
-from galley.queue import MAX_RECEIVES, RECEIVES_EXHAUSTED, DeadLetter, DeadTick, QueueUnavailable
-from galley.runs import InvalidMessage, RunMessage, read_message
+from galley.queue import MAX_RECEIVES, DeadLetter, DeadTick, QueueUnavailable, receives_exhausted
+from galley.retry import backoff
+from galley.runs import RunMessage
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -36,7 +37,6 @@ LONGEST_PUT_OFF = timedelta(hours=12) - timedelta(minutes=15)
 PEEK_SECONDS = 30
 """How long a listing hides what it lists, if it cannot show it again itself."""
 
-MOST_DETAIL = 1_000
 _NOT_IN_SQS = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -122,7 +122,7 @@ class SqsRunQueue:
         unsent, detail = list(batch), ""
         for attempt in range(TRIES):
             if attempt:
-                self._sleep(FIRST_WAIT_SECONDS * 2**attempt * (1 + self._jitter()) / 2)
+                self._sleep(backoff(attempt, FIRST_WAIT_SECONDS, self._jitter()))
             try:
                 answer = self._client.send_message_batch(
                     QueueUrl=_named(self._runs_url, "runs"),
@@ -207,7 +207,7 @@ def _letter_attributes(letter: DeadLetter) -> dict[str, "MessageAttributeValueTy
     texts = {
         "run": letter.run or "",
         "reason": letter.reason,
-        "detail": letter.detail[:MOST_DETAIL],
+        "detail": letter.detail,
         "error_type": letter.error_type,
         "first": format_instant(letter.first),
         "last": format_instant(letter.last),
@@ -230,16 +230,7 @@ def _letter(message: "MessageTypeDef") -> DeadLetter:
     said = {name: value.get("StringValue", "") for name, value in message.get("MessageAttributes", {}).items()}
     sent = _sent(message)
     if "reason" not in said:
-        return DeadLetter(
-            body=message["Body"],
-            run=_run_in(message["Body"]),
-            reason=RECEIVES_EXHAUSTED,
-            detail=f"was received {MAX_RECEIVES} times and never finished",
-            error_type="",
-            attempts=MAX_RECEIVES,
-            first=sent,
-            last=sent,
-        )
+        return receives_exhausted(message["Body"], MAX_RECEIVES, sent)
     return DeadLetter(
         body=message["Body"],
         run=said.get("run"),
@@ -250,13 +241,6 @@ def _letter(message: "MessageTypeDef") -> DeadLetter:
         first=_instant(said.get("first"), sent),
         last=_instant(said.get("last"), sent),
     )
-
-
-def _run_in(body: str) -> str | None:
-    try:
-        return str(read_message(body).key)
-    except InvalidMessage:
-        return None
 
 
 def _dead_tick(message: "MessageTypeDef") -> DeadTick:

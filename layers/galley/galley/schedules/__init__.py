@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from galley.schedule import Calendar, calendar_of
+
 
 @dataclass(frozen=True, slots=True)
 class ScheduleDefinition:
@@ -25,6 +27,14 @@ class ScheduleDefinition:
     modified: datetime
     start: datetime | None = None
     end: datetime | None = None
+
+    def calendar(self) -> Calendar:
+        """Return the schedule's slots; a rate without a start counts from the schedule's creation.
+
+        Raises:
+            galley.schedule.InvalidSchedule: one line that names what is wrong with the expression or the timezone.
+        """
+        return calendar_of(self.expression, self.timezone, self.created, start=self.start, end=self.end)
 
 
 class ScheduleMissing(Exception):

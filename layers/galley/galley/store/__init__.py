@@ -7,12 +7,12 @@ Every operation is atomic: all that it says happens, or nothing. What happened i
 condition is an outcome, never an error. Conflicts with other writers are retried inside, for a bounded time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from galley.drafts import Draft
+from galley.drafts import Draft, text_hash
 from galley.runs import RejectReason, Run, RunKey, RunMessage, SkipReason, Status, Usage
 
 
@@ -25,6 +25,14 @@ class RowsDisagree(Exception):
 
     No operation leaves rows like that; somebody wrote to the table by hand. Its text is one line that names them.
     """
+
+
+class UnreadableRow(Exception):
+    """A row that is not what this version writes. Its text is one line that names the row and what is wrong."""
+
+
+Cursor = Mapping[str, object]
+"""A source's place, as JSON values. It is kept in one item of at most 400 KB, so sources bound it well below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +171,11 @@ class StoredDraft:
         """The text that a channel sends."""
         return self.draft.body if self.edited_body is None else self.edited_body
 
+    @property
+    def text_hash(self) -> str:
+        """The hash of both: what the run's row must say for the text to be its own."""
+        return text_hash(self.title, self.body)
+
 
 @dataclass(frozen=True, slots=True)
 class DrafterState:
@@ -188,7 +201,7 @@ class Page:
 class Store(Protocol):
     """The run protocol. ``now`` and every other instant are aware; ``owner`` is unique for each invocation.
 
-    Where one run is asked for, a row that cannot be read raises ``galley.store.rows.UnreadableRow``; listings name it.
+    Where one run is asked for, a row that cannot be read raises ``UnreadableRow``; listings name it.
     """
 
     def claim(
@@ -206,7 +219,7 @@ class Store(Protocol):
         ...
 
     def store(
-        self, run: Run, draft: Draft, cursors: Mapping[str, Mapping[str, object]], bill: Bill, *, now: datetime
+        self, run: Run, draft: Draft, cursors: Mapping[str, Cursor], bill: Bill, *, now: datetime
     ) -> Settled | LeaseLost:
         """Drafting -> pending, while ``run.owner`` holds the lease's row: text, source cursors, bill and week with it.
 
@@ -226,7 +239,7 @@ class Store(Protocol):
         bill: Bill,
         *,
         now: datetime,
-        cursors: Mapping[str, Mapping[str, object]] | None = None,
+        cursors: Mapping[str, Cursor] | None = None,
     ) -> Settled | LeaseLost:
         """Drafting -> empty or failed: the place is given back, the bill settled.
 
@@ -305,7 +318,7 @@ class Store(Protocol):
         """Return the run's text, with the reviewer's edit where there is one."""
         ...
 
-    def cursors(self, drafter: str) -> Mapping[str, Mapping[str, object]]:
+    def cursors(self, drafter: str) -> Mapping[str, Cursor]:
         """Return each source's cursor, as stored with the last draft made from it."""
         ...
 
@@ -338,16 +351,3 @@ class Store(Protocol):
             ValueError: when ``after`` is not what a page of this listing gave as its ``next``.
         """
         ...
-
-
-def week_counters(status: Status, reason: str | None) -> Sequence[str]:
-    """Return the names of the week's counters that rise when a run comes into a state."""
-    match status:
-        case Status.PENDING:
-            return ("drafted",)
-        case Status.SKIPPED | Status.REJECTED:
-            return (str(status), f"{status}:{reason}")
-        case Status.QUEUED | Status.DRAFTING | Status.PUBLISH_UNKNOWN | Status.PUBLISHED:
-            return ()
-        case Status.APPROVED | Status.EXPIRED | Status.SUPERSEDED | Status.EMPTY | Status.FAILED:
-            return (str(status),)

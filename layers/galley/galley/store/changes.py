@@ -7,27 +7,36 @@ Instants are kept to the second. The end of a lease is rounded up, so that none 
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from galley.drafts import Draft, text_hash
 from galley.instants import in_utc
-from galley.runs import HOLDS_A_PLACE, TRANSITIONS, WATCHED, Decision, Run, RunMessage, SkipReason, Status, iso_week
+from galley.runs import (
+    HOLDS_A_PLACE,
+    MOST_DETAIL,
+    TRANSITIONS,
+    WATCHED,
+    Decision,
+    Run,
+    RunMessage,
+    SkipReason,
+    Status,
+    iso_week,
+)
 from galley.store import (
     AlreadyThere,
     Approve,
     Bill,
     Busy,
     Conflict,
+    Cursor,
     Duplicate,
     Limits,
     Reject,
-    week_counters,
 )
-
-MOST_DETAIL = 1_000
-"""How many characters of a detail a row keeps: a row must be small, and an error's text can be anything."""
+from galley.texts import clip
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,21 +110,33 @@ def store(run: Run, draft: Draft, bill: Bill, *, now: datetime) -> Change:
     return _settling(run, after, bill)
 
 
-def release(run: Run, status: Status, reason: str, detail: str, bill: Bill, *, now: datetime) -> Change:
-    """End the run without a draft.
+def release(
+    run: Run,
+    status: Status,
+    reason: str,
+    detail: str,
+    bill: Bill,
+    *,
+    now: datetime,
+    cursors: Mapping[str, Cursor] | None = None,
+) -> Change:
+    """End the run without a draft. The store moves the cursors with it.
 
     Raises:
-        ValueError: when the status is neither empty nor failed.
+        ValueError: when the status is neither empty nor failed, or when cursors would move with a failure.
     """
     if status not in {Status.EMPTY, Status.FAILED}:
         raise ValueError(f"run {run.key} is released as empty or failed, not as {status}")
-    return _settling(run, replace(_settled(run, bill, now), status=status, reason=reason, detail=_short(detail)), bill)
+    if cursors and status is not Status.EMPTY:
+        raise ValueError(f"run {run.key} is released as {status}; cursors move only with empty")
+    settled = _settled(run, bill, now)
+    return _settling(run, replace(settled, status=status, reason=reason, detail=clip(detail, MOST_DETAIL)), bill)
 
 
 def postpone(run: Run, reason: str, detail: str, bill: Bill, *, now: datetime, next_attempt: datetime) -> Change:
     """Give the lease up until the next attempt."""
     waiting = replace(
-        _settled(run, bill, now), reason=reason, detail=_short(detail), next_attempt=_second(next_attempt)
+        _settled(run, bill, now), reason=reason, detail=clip(detail, MOST_DETAIL), next_attempt=_second(next_attempt)
     )
     return _settling(run, waiting, bill)
 
@@ -133,7 +154,7 @@ def skip(
         version=_next_version(seen),
         changed=_second(now),
         reason=str(reason),
-        detail=_short(detail),
+        detail=clip(detail, MOST_DETAIL),
     )
     return Change(seen, after, counters=_counted(*week_counters(Status.SKIPPED, str(reason))))
 
@@ -213,10 +234,23 @@ def settle_publication(run: Run, status: Status, detail: str, *, now: datetime) 
         status=status,
         version=_next_version(run),
         changed=_second(now),
-        detail=_short(detail),
+        detail=clip(detail, MOST_DETAIL),
         published=_second(now) if status is Status.PUBLISHED else run.published,
     )
     return Change(run, after)
+
+
+def week_counters(status: Status, reason: str | None) -> Sequence[str]:
+    """Return the names of the week's counters that rise when a run comes into a state."""
+    match status:
+        case Status.PENDING:
+            return ("drafted",)
+        case Status.SKIPPED | Status.REJECTED:
+            return (str(status), f"{status}:{reason}")
+        case Status.QUEUED | Status.DRAFTING | Status.PUBLISH_UNKNOWN | Status.PUBLISHED:
+            return ()
+        case Status.APPROVED | Status.EXPIRED | Status.SUPERSEDED | Status.EMPTY | Status.FAILED:
+            return (str(status),)
 
 
 def queue_at(run: Run) -> datetime | None:
@@ -289,7 +323,3 @@ def _next_version(seen: Run | None) -> int:
 
 def _second(moment: datetime) -> datetime:
     return in_utc(moment).replace(microsecond=0)
-
-
-def _short(detail: str) -> str:
-    return detail if len(detail) <= MOST_DETAIL else f"{detail[: MOST_DETAIL - 1]}…"

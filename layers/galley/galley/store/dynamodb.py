@@ -31,7 +31,7 @@ from botocore.exceptions import ClientError
 
 from galley.drafts import Draft
 from galley.instants import format_instant, in_utc
-from galley.retry import NeverSucceeds
+from galley.retry import NeverSucceeds, backoff
 from galley.runs import Run, RunKey, RunMessage, SkipReason, Status
 from galley.store import (
     AlreadyThere,
@@ -41,6 +41,7 @@ from galley.store import (
     Claimed,
     ClaimOutcome,
     Conflict,
+    Cursor,
     DrafterState,
     Duplicate,
     Gated,
@@ -55,10 +56,11 @@ from galley.store import (
     Settled,
     StoreBusy,
     StoredDraft,
+    UnreadableRow,
     changes,
 )
 from galley.store.changes import Change
-from galley.store.rows import Row, UnreadableRow, draft_row, read_draft, read_run, run_row
+from galley.store.rows import Row, draft_row, partition_of_runs, read_draft, read_run, run_row
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -156,7 +158,7 @@ class DynamoStore:
         raise StoreBusy(f"run {message.key} kept changing under its claim")
 
     def store(
-        self, run: Run, draft: Draft, cursors: Mapping[str, Mapping[str, object]], bill: Bill, *, now: datetime
+        self, run: Run, draft: Draft, cursors: Mapping[str, Cursor], bill: Bill, *, now: datetime
     ) -> Settled | LeaseLost:
         """Drafting -> pending, with the text, the source cursors, the bill and the week."""
         text = {**_text_key(run.key), **draft_row(draft)}
@@ -174,12 +176,10 @@ class DynamoStore:
         bill: Bill,
         *,
         now: datetime,
-        cursors: Mapping[str, Mapping[str, object]] | None = None,
+        cursors: Mapping[str, Cursor] | None = None,
     ) -> Settled | LeaseLost:
         """Drafting -> empty or failed: the place is given back, the bill settled."""
-        change = changes.release(run, status, reason, detail, bill, now=now)
-        if cursors and status is not Status.EMPTY:
-            raise ValueError(f"run {run.key} is released as {status}; cursors move only with empty")
+        change = changes.release(run, status, reason, detail, bill, now=now, cursors=cursors)
         return self._settle(change, self._cursors(run.drafter, cursors or {}), now)
 
     def postpone(
@@ -242,12 +242,12 @@ class DynamoStore:
 
     def pause(self, drafter: str, reason: str, *, now: datetime) -> None:
         """Let the drafter claim nothing until it is resumed."""
-        paused = _update(set_to={"paused": reason, "paused_at": format_instant(now)})
+        paused = _update(set_to={"paused": reason})
         self._commit([_Write(_Part.OTHER, {"Update": self._on(_state_key(drafter), paused)})], now)
 
     def resume(self, drafter: str, *, now: datetime) -> None:
         """Let the drafter claim again."""
-        resumed = _update(remove=("paused", "paused_at"))
+        resumed = _update(remove=("paused",))
         self._commit([_Write(_Part.OTHER, {"Update": self._on(_state_key(drafter), resumed)})], now)
 
     def run(self, key: RunKey) -> Run | None:
@@ -260,7 +260,7 @@ class DynamoStore:
         row = self._get(_text_key(key))
         return None if row is None else read_draft(row)
 
-    def cursors(self, drafter: str) -> Mapping[str, Mapping[str, object]]:
+    def cursors(self, drafter: str) -> Mapping[str, Cursor]:
         """Return each source's cursor, as stored with the last draft made from it."""
         query = _query(self._table, "pk = :pk AND begins_with(sk, :source)", pk=_drafter_pk(drafter), source=_SOURCE)
         pages = self._client.get_paginator("query").paginate(**query, ConsistentRead=True)
@@ -287,7 +287,7 @@ class DynamoStore:
 
     def history(self, drafter: str, *, limit: int = 100, after: str | None = None) -> Page:
         """List a drafter's runs, newest slot first."""
-        pk = f"RUN#{drafter}"
+        pk = partition_of_runs(drafter)
         query = _query(self._table, "pk = :pk", pk=pk)
         newest_first = {**query, "ScanIndexForward": False, "ConsistentRead": True}
         return self._page(newest_first, {"pk": pk}, ("sk",), limit, after)
@@ -408,7 +408,7 @@ class DynamoStore:
             key = _week_key(change.after.drafter, change.week)
             yield _Write(_Part.OTHER, {"Update": self._on(key, _update(add=change.counters))})
 
-    def _cursors(self, drafter: str, cursors: Mapping[str, Mapping[str, object]]) -> list[_Write]:
+    def _cursors(self, drafter: str, cursors: Mapping[str, Cursor]) -> list[_Write]:
         rows = ({**_source_key(drafter, source), "cursor": json.dumps(cursor)} for source, cursor in cursors.items())
         return [self._put(row) for row in rows]
 
@@ -440,7 +440,7 @@ class DynamoStore:
         in_the_way = ""
         for attempt in range(TRIES):
             if attempt:
-                self._sleep(FIRST_WAIT_SECONDS * 2**attempt * self._jitter())
+                self._sleep(backoff(attempt, FIRST_WAIT_SECONDS, self._jitter()))
             try:
                 self._client.transact_write_items(TransactItems=items, ClientRequestToken=token)
                 return None
@@ -543,7 +543,7 @@ def _queued_row(run: Run) -> Row:
 
 
 def _run_key(key: RunKey) -> Row:
-    return {"pk": f"RUN#{key.drafter}", "sk": format_instant(key.slot)}
+    return {"pk": partition_of_runs(key.drafter), "sk": format_instant(key.slot)}
 
 
 def _text_key(key: RunKey) -> Row:

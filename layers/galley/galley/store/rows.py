@@ -13,18 +13,37 @@ from pydantic import TypeAdapter, ValidationError
 
 from galley.drafts import Draft
 from galley.explain import explain
-from galley.instants import in_utc
-from galley.runs import Run
-from galley.store import StoredDraft
+from galley.instants import format_instant, in_utc
+from galley.runs import Run, RunKey
+from galley.store import StoredDraft, UnreadableRow
 
 Row = dict[str, Any]
 
+_RUN_ROWS = "RUN#"
 _RUN = TypeAdapter(Run)
 _DRAFT = TypeAdapter(Draft)
 
 
-class UnreadableRow(Exception):
-    """A row that is not what this version writes. Its text is one line that names the row and what is wrong."""
+def partition_of_runs(drafter: str) -> str:
+    """Return the partition key under which a drafter's runs are kept, by their slots."""
+    return f"{_RUN_ROWS}{drafter}"
+
+
+def keys_of_run(key: RunKey) -> dict[str, dict[str, str]]:
+    """Return the keys of a run's row as the table's stream tells them."""
+    return {"pk": {"S": partition_of_runs(key.drafter)}, "sk": {"S": format_instant(key.slot)}}
+
+
+def run_of_keys(keys: Mapping[str, Mapping[str, str]]) -> RunKey | None:
+    """Return the run whose row a record of the table's stream is about; None for another kind of row.
+
+    Raises:
+        galley.runs.InvalidRunKey: when the row has the place of a run and the name of none.
+    """
+    partition = keys["pk"]["S"]
+    if not partition.startswith(_RUN_ROWS):
+        return None
+    return RunKey.parse(f"{partition.removeprefix(_RUN_ROWS)}:{keys['sk']['S']}")
 
 
 def run_row(run: Run) -> Row:

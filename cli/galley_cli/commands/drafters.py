@@ -1,0 +1,149 @@
+"""``galley drafters``, ``galley pause`` and ``galley resume``: each drafter's gate, and shutting it by hand."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from galley.answers import gate_answer
+from galley.edits import checked_words
+from galley.money import usd
+from galley.store import DrafterState
+from galley.store.changes import utc_day
+from galley.texts import one_line
+from galley_cli.checkout import find_checkout, put_on_path
+from galley_cli.commands.common import (
+    DEFAULT_STATE,
+    BadInput,
+    JsonOption,
+    Opened,
+    Operating,
+    StackOption,
+    StateOption,
+)
+from galley_cli.commands.definitions import known_drafters, refuse_unknown
+from galley_cli.commands.shown import columns
+from galley_cli.os_user import os_user
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from drafter import Drafter
+
+DrafterArgument = Annotated[str, typer.Argument(metavar="DRAFTER", help="Its name, as 'galley drafters' lists it.")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Gate:
+    """A drafter's gate, what it has spent today (a UTC day), and what its file allows; money in nano-dollars."""
+
+    state: DrafterState
+    day: str
+    committed_nanousd: int
+    file: "Drafter | None"
+    problem: str | None
+
+    def json(self) -> dict[str, Any]:
+        """Return what is known; a limit or a budget is null where the file is missing, wrong or sets none."""
+        return {
+            **gate_answer(self.state),
+            "pending_limit": None if self.file is None else self.file.pending_limit,
+            "day": self.day,
+            "committed_nanousd": self.committed_nanousd,
+            "daily_budget_nanousd": None if self.file is None else self.file.daily_budget_nanousd,
+            "problem": self.problem,
+        }
+
+    @property
+    def pending(self) -> str:
+        """How many of how many drafts are undecided, for a person."""
+        return f"{self.state.pending} of {'?' if self.file is None else self.file.pending_limit}"
+
+    @property
+    def spend(self) -> str:
+        """How much of how much was spent or reserved today, for a person."""
+        spent = usd(self.committed_nanousd)
+        if self.file is None:
+            return f"{spent} of ?"
+        budget = self.file.daily_budget_nanousd
+        return f"{spent}, no budget" if budget is None else f"{spent} of {usd(budget)}"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command("drafters")(list_drafters)
+    app.command("pause")(pause)
+    app.command("resume")(resume)
+
+
+def list_drafters(state: StateOption = DEFAULT_STATE, stack: StackOption = None, as_json: JsonOption = False) -> None:
+    """List the drafters: undecided drafts of the limit, what today (UTC) has cost of the budget, and the pauses.
+
+    Limits and budgets are those of the files here, also with --stack.
+    """
+    operating = Operating(state, stack, as_json)
+    opened = operating.open()
+    gates = [_gate(opened, name) for name in known_drafters(operating)]
+
+    def table(console: "Console") -> None:
+        listed = columns("drafter", "pending", "spent today", "paused")
+        for gate in gates:
+            listed.add_row(gate.state.drafter, gate.pending, gate.spend, gate.state.paused or "")
+        console.print(listed if gates else "There are no drafters.")
+        for gate in gates:
+            if gate.problem is not None:
+                console.print(f"broken: {gate.problem}")
+
+    operating.print({"drafters": [gate.json() for gate in gates]}, table)
+
+
+def pause(
+    drafter: DrafterArgument,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for whoever finds its skipped slots.")] = "",
+    state: StateOption = DEFAULT_STATE,
+    stack: StackOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let a drafter draft nothing until it is resumed: its slots are skipped, and say so. What waits can be decided."""
+    try:
+        words = one_line(checked_words(reason))
+    except ValueError as error:
+        raise BadInput(f"--reason {error}; nothing was paused") from error
+    operating = Operating(state, stack, as_json)
+    refuse_unknown(drafter, known_drafters(operating))
+    opened = operating.open()
+    opened.store.pause(drafter, f"by {os_user()} (command line){f': {words}' if words else ''}", now=opened.now())
+    _print(operating, opened.store.drafter(drafter))
+
+
+def resume(
+    drafter: DrafterArgument,
+    state: StateOption = DEFAULT_STATE,
+    stack: StackOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let a paused drafter draft again, from its next slot on. Nothing else ends a pause."""
+    operating = Operating(state, stack, as_json)
+    refuse_unknown(drafter, known_drafters(operating))
+    opened = operating.open()
+    opened.store.resume(drafter, now=opened.now())
+    _print(operating, opened.store.drafter(drafter))
+
+
+def _print(operating: Operating, gate: DrafterState) -> None:
+    line = f"{gate.drafter} is not paused." if gate.paused is None else f"{gate.drafter} is paused {gate.paused}."
+    operating.print(gate_answer(gate), lambda console: console.print(line))
+
+
+def _gate(opened: Opened, name: str) -> _Gate:
+    checkout = find_checkout()
+    put_on_path(checkout)
+    from drafter import InvalidDrafter, read_drafter
+
+    file, problem = None, None
+    try:
+        file = read_drafter(checkout.drafters / f"{name}.toml")
+    except InvalidDrafter as error:
+        problem = str(error)
+    day = utc_day(opened.now())
+    return _Gate(opened.store.drafter(name), day, opened.store.committed_nanousd(name, day), file, problem)

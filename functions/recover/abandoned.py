@@ -1,0 +1,71 @@
+"""Runs that were begun and that nobody works on any more: they are ended, and give their place at the gate back."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from galley.instants import format_instant
+from galley.observe import tell_outcome
+from galley.runs import Run, Status
+from galley.store import Bill, LeaseLost, Settled, Store
+
+ABANDONED_AFTER = timedelta(hours=2)
+"""How long a begun run may lie still: longer than its message's visibility, and than any wait between two attempts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The runs that were ended, and a line for each row that could not be read."""
+
+    runs: tuple[str, ...]
+    unreadable: tuple[str, ...]
+
+
+def end_abandoned(store: Store, *, now: datetime) -> Ended:
+    """Fail each drafting run whose lease is dead and whose next attempt never came.
+
+    Its message died without our code running: the queue has buried it, after a crash on each receive. What its last
+    owner had reserved is booked as paid, since nobody knows whether that call was billed.
+    """
+    ended: list[str] = []
+    unreadable: list[str] = []
+    for found in _drafting(store):
+        if isinstance(found, str):
+            unreadable.append(found)
+        elif is_abandoned(found, now) and _end(store, found, now):
+            ended.append(str(found.key))
+    return Ended(tuple(ended), tuple(unreadable))
+
+
+def is_abandoned(run: Run, now: datetime) -> bool:
+    """Tell whether a run lies still for longer than anything that is still on its way to it."""
+    return run.lease_is_dead(now) and now - _last_sign(run) > ABANDONED_AFTER
+
+
+def _last_sign(run: Run) -> datetime:
+    """Return the latest instant at which somebody worked on the run, or was to work on it."""
+    return max(instant for instant in (run.changed, run.lease_until, run.next_attempt) if instant is not None)
+
+
+def _end(store: Store, run: Run, now: datetime) -> bool:
+    last = f"; its last error was {run.reason}: {run.detail}" if run.reason else ""
+    detail = f"nobody has worked on it since {format_instant(_last_sign(run))} and its message is gone{last}"
+    bill = Bill(cost_nanousd=run.reserved_nanousd)
+    match store.release(run, Status.FAILED, "abandoned", detail, bill, now=now):
+        case Settled(settled):
+            tell_outcome(settled)
+            return True
+        case LeaseLost():
+            return False
+
+
+def _drafting(store: Store) -> Iterator[Run | str]:
+    """Yield every drafting run, and the name of each row that cannot be read."""
+    after: str | None = None
+    while True:
+        page = store.watched(Status.DRAFTING, after=after)
+        yield from page.runs
+        yield from page.unreadable
+        if page.next is None:
+            return
+        after = page.next

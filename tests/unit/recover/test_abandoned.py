@@ -1,0 +1,69 @@
+"""Runs that were begun and that nobody works on any more."""
+
+from datetime import timedelta
+
+import pytest
+
+from abandoned import ABANDONED_AFTER, end_abandoned
+from galley.runs import Run, RunKey, Status
+from galley.store import Bill, Claimed, Limits, Settled, Store
+from support.outside import SLOT, message
+
+KEY = RunKey("daily-digest", SLOT)
+LEASE = timedelta(minutes=5)
+SECOND = timedelta(seconds=1)
+LIMITS = Limits(pending=1, daily_budget_nanousd=None, worst_cost_nanousd=700)
+
+
+def begun(store: Store) -> Run:
+    claimed = store.claim(message(), LIMITS, owner="crashed", now=SLOT, lease_until=SLOT + LEASE)
+    assert isinstance(claimed, Claimed)
+    return claimed.run
+
+
+def row(store: Store) -> Run:
+    found = store.run(KEY)
+    assert found is not None
+    return found
+
+
+@pytest.mark.guarantee("G4")
+def test_g4_a_run_whose_message_died_with_its_worker_is_failed_and_gives_its_place_back(store: Store) -> None:
+    begun(store)
+    ended = end_abandoned(store, now=SLOT + LEASE + ABANDONED_AFTER + SECOND)
+    assert ended.runs == (str(KEY),)
+    assert (row(store).status, row(store).reason) == (Status.FAILED, "abandoned")
+    assert store.drafter("daily-digest").pending == 0
+
+
+@pytest.mark.guarantee("G11")
+def test_g11_what_the_dead_owner_had_reserved_counts_as_paid(store: Store) -> None:
+    begun(store)
+    end_abandoned(store, now=SLOT + LEASE + ABANDONED_AFTER + SECOND)
+    assert row(store).cost_nanousd == 700
+    assert store.committed_nanousd("daily-digest", "2026-11-27") == 700
+
+
+def test_a_run_that_may_still_be_worked_on_is_left_alone(store: Store) -> None:
+    begun(store)
+    assert end_abandoned(store, now=SLOT + LEASE + ABANDONED_AFTER).runs == ()
+    assert row(store).status is Status.DRAFTING
+
+
+def test_a_run_that_waits_for_its_next_attempt_is_left_alone_until_long_after_it(store: Store) -> None:
+    next_attempt = SLOT + timedelta(hours=1)
+    postponed = store.postpone(begun(store), "overloaded", "529", Bill(), now=SLOT, next_attempt=next_attempt)
+    assert isinstance(postponed, Settled)
+    assert end_abandoned(store, now=next_attempt + ABANDONED_AFTER).runs == ()
+    assert end_abandoned(store, now=next_attempt + ABANDONED_AFTER + SECOND).runs == (str(KEY),)
+    assert "overloaded: 529" in str(row(store).detail)
+
+
+@pytest.mark.guarantee("G1")
+def test_g1_an_owner_that_comes_back_late_loses_to_the_sweep_and_the_other_way_round(store: Store) -> None:
+    crashed = begun(store)
+    end_abandoned(store, now=SLOT + LEASE + ABANDONED_AFTER + SECOND)
+    late = store.release(crashed, Status.EMPTY, "nothing_new", "", Bill(), now=SLOT + timedelta(hours=3))
+    assert not isinstance(late, Settled)
+    assert end_abandoned(store, now=SLOT + timedelta(days=1)).runs == ()
+    assert store.drafter("daily-digest").pending == 0
