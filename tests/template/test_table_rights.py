@@ -76,6 +76,7 @@ def _dispatch(store: DynamoStore) -> None:
 
 def _draft(store: DynamoStore) -> None:
     store.cursors("daily-digest")
+    store.run(_message(1).key)
     _stored(store, 1)
     store.release(_claimed(store, _message(2)), Status.EMPTY, "nothing_new", "", Bill(), now=NOW, cursors={"mail": {}})
     postponed = _claimed(store, _message(3))

@@ -148,6 +148,7 @@ _KNOWN: Mapping[int, tuple[str, ...]] = {
         "galley_cli.local.state.StateBusy",
         "galley_cli.stack.StackUnreachable",
         "galley.bucket.ObjectMissing",
+        "galley.bucket.ObjectUnreadable",
         "galley.bucket.ObjectTooLarge",
         "galley.reading.NotFound",
         "galley.reading.TextMismatch",

@@ -109,7 +109,8 @@ def _once(running: "Running", inspection: "Inspection", terminal: "Terminal") ->
         keys = running.start(clock=False)
         try:
             running.wait_for_outcomes(keys, ONCE_PATIENCE, pause=interrupts.wait)
-            runs = [(key, running.store.run(key)) for key in keys]
+            rows = running.read_rows(keys)
+            runs = [(key, rows.get(key)) for key in keys]
             unsettled = running.without_outcome(keys)
         finally:
             running.stop()

@@ -29,7 +29,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote, unquote, unquote_to_bytes
 
-from galley.bucket import ObjectInfo, ObjectMissing, ObjectTooLarge
+from galley.bucket import ObjectInfo, ObjectMissing, ObjectTooLarge, ObjectUnreadable
 from galley.instants import in_utc, utc_now
 from galley.texts import clip
 
@@ -48,14 +48,13 @@ _LONGEST_SHOWN = 500
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
-_FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
 _IS_A_FOLDER = frozenset({errno.EISDIR, errno.EPERM})
 
 _NO_PLAIN_FILE = "it is a link or no plain file; copy the file itself there"
 _NO_KEY = f"its key would be longer than {LONGEST_KEY_BYTES} bytes, or no text; give it a shorter, plain name"
 _NOT_ITS_KEY = "its key stands for another file; give it a plain name that no other file has"
 _PATH_TOO_LONG = "its path is too long for the file system; give it a shorter one"
-_NOT_READABLE = "this user may not read it; make it readable, then touch it, so that it counts as new"
+_NOT_READABLE = "this user may not read it; make it readable"
 
 _logger = logging.getLogger(__name__)
 
@@ -123,7 +122,9 @@ class FolderBucket:
         """Return the whole object.
 
         Raises:
-            ObjectMissing: there is none, or it is one that this user may not read, which the text says.
+            ObjectMissing: there is none.
+            ObjectUnreadable: this user may not read it.
+            ObjectTooLarge: it has more than ``max_bytes`` bytes.
         """
         for names in _places(key):
             try:
@@ -131,7 +132,7 @@ class FolderBucket:
             except FileNotFoundError:
                 continue
             except PermissionError as error:
-                raise ObjectMissing(f"{_shown(self._at(names))}: is left out: {_NOT_READABLE}") from error
+                raise ObjectUnreadable(f"{_shown(self._at(names))}: {_NOT_READABLE}") from error
         raise ObjectMissing(f"{self._root}: holds no object {key!r}")
 
     def put(self, key: str, body: bytes, *, content_type: str) -> None:
@@ -223,21 +224,14 @@ class FolderBucket:
         if names not in places:
             self._tell_once(names, _NOT_ITS_KEY)
             return None
-        info = _info(key, entry.stat(follow_symlinks=False))
-        if not os.access(entry.path, os.R_OK):
-            self._tell_once(names, _NOT_READABLE)
-            return None
-        return _Found(places.index(names), names, info)
+        return _Found(places.index(names), names, _info(key, entry.stat(follow_symlinks=False)))
 
     def _is_left_out(self, names: _Names, error: OSError) -> bool:
         """Tell whether an error is about this one path alone, and for good; if so, say that it is left out."""
-        if error.errno in _FORBIDDEN:
-            self._tell_once(names, _NOT_READABLE)
-        elif error.errno == errno.ENAMETOOLONG:
+        if error.errno == errno.ENAMETOOLONG:
             self._tell_once(names, _PATH_TOO_LONG)
-        else:
-            return False
-        return True
+            return True
+        return False
 
     def _tell_once(self, names: _Names, why: str) -> None:
         if names not in self._told:

@@ -12,8 +12,9 @@ from typing import Any
 
 from galley.contract import read_tick
 from galley.instants import utc_now
-from galley.runs import Origin, RunKey, RunMessage, Status
+from galley.runs import Origin, Run, RunKey, RunMessage, Status
 from galley.schedules import Schedules
+from galley.store import UnreadableRow
 from galley_cli.checkout import Checkout
 from galley_cli.local.bucket import FolderBucket
 from galley_cli.local.clock import Clock, Due
@@ -112,6 +113,7 @@ class Running:
         self._feeds: list[Feed] = [self.runs, ticks, self.stream, self._sweeps]
         self._runner = Runner([], report)
         self._outcomes: OutcomesFeed | None = None
+        self._unreadable: set[RunKey] = set()
         self._watcher = threading.Thread(target=self._watch, name="watch")
 
     def start(self, *, clock: bool) -> tuple[RunKey, ...]:
@@ -131,7 +133,8 @@ class Running:
             started = self._now()
             schedules = deploy(self._state.root, self._template.schedules, started)
             first = latest_due_runs(schedules, started)
-            missing = [message for message in first if self.store.run(message.key) is None]
+            rows = self.read_rows([message.key for message in first])
+            missing = [message for message in first if message.key in rows and rows[message.key] is None]
             self.starts_idle = not missing and self.queues.next_due() is None
             self._pool.warm(DRAFT, min(len(missing), 2))
             bucket = FolderBucket(self._state.bucket)
@@ -143,7 +146,7 @@ class Running:
             if missing:
                 self.queues.send(missing)
             self._pool.warm(REVIEW)
-            self._outcomes = OutcomesFeed(self.store, self._tell, since=started)
+            self._outcomes = OutcomesFeed(self.store, self._tell, since=started, report=self._report)
             self._feeds.append(self._outcomes)
             if clock:
                 self._feeds.append(self._clock(schedules, started))
@@ -214,8 +217,19 @@ class Running:
 
     def without_outcome(self, keys: Sequence[RunKey]) -> list[RunKey]:
         """Return the runs that have no outcome yet."""
-        runs = {key: self.store.run(key) for key in keys}
-        return [key for key, run in runs.items() if run is None or run.status in UNSETTLED]
+        return [key for key, run in self.read_rows(keys).items() if run is None or run.status in UNSETTLED]
+
+    def read_rows(self, keys: Sequence[RunKey]) -> dict[RunKey, Run | None]:
+        """Return the runs' rows, None where there is none. One that cannot be read is left out, and told once."""
+        rows: dict[RunKey, Run | None] = {}
+        for key in keys:
+            try:
+                rows[key] = self.store.run(key)
+            except UnreadableRow as error:
+                if key not in self._unreadable:
+                    self._unreadable.add(key)
+                    self._report(str(error))
+        return rows
 
     def _clock(self, schedules: Schedules, since: datetime) -> Clock:
         created = {definition.arn: definition.created for definition in schedules.all()}
@@ -307,6 +321,7 @@ def _log_to(state: StateDirectory) -> Iterator[None]:
     handler = RotatingFileHandler(folder / "system.log", maxBytes=2_000_000, backupCount=1, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     logging.getLogger().addHandler(handler)
+    logging.raiseExceptions = False  # a full disk must not fill the terminal with tracebacks of the log itself
     try:
         yield
     finally:

@@ -154,7 +154,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Serve events until standard input ends."""
     options = _options(arguments)
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(sys.stdin, requests), daemon=True).start()
+    threading.Thread(target=_read, args=(_own_stdin(), requests), daemon=True).start()
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers, ExitStack() as held:
         log = Log(options.state / "logs" / f"{options.function}.log")
         try:
@@ -207,6 +207,19 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--state", required=True, type=Path, help="the state directory of the local system")
     parser.add_argument("--memory", required=True, type=int, help="what the handler is told of its memory, in MB")
     return parser.parse_args(arguments)
+
+
+def _own_stdin() -> IO[str]:
+    """Return this process's standard input, and leave an empty one to the function, as Lambda does.
+
+    A function that read the real one would take our requests, or wait for ever on the thread that reads them.
+    """
+    requests_in = os.fdopen(os.dup(0), encoding="utf-8")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - for the life of the process
+    return requests_in
 
 
 def _read(requests_in: IO[str], requests: "queue.SimpleQueue[str]") -> None:

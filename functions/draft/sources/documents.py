@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from galley.bucket import Bucket, ObjectMissing, ObjectTooLarge
+from galley.bucket import Bucket, ObjectMissing, ObjectTooLarge, ObjectUnreadable
 from sources.clean import clean_line, html_to_text, strip_invisible
 
 MAX_BYTES = 5_000_000
@@ -49,6 +49,8 @@ def read_document(bucket: Bucket, key: str) -> Document | Unreadable | None:
         body = bucket.get(key, max_bytes=MAX_BYTES)
     except ObjectMissing:
         return None
+    except ObjectUnreadable as error:
+        return Unreadable(key, str(error))
     except ObjectTooLarge:
         return Unreadable(key, f"has more than {MAX_BYTES:,} bytes; split it")
     try:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from galley.bucket import Bucket, ObjectInfo, ObjectMissing, ObjectTooLarge
+from galley.bucket import Bucket, ObjectInfo, ObjectMissing, ObjectTooLarge, ObjectUnreadable
 from galley.drafts import Item
 from galley.instants import format_instant, in_utc
 from galley.store import Cursor
@@ -123,7 +123,7 @@ class _Run:
             message = _read(bucket, info, self.limits)
         except ObjectMissing:
             self.warnings.append(f"{_name(info)}: it was deleted before it could be read")
-        except NotAMessage as reason:
+        except (NotAMessage, ObjectUnreadable) as reason:
             self.unreadable.append(info)
             self._set_aside(info, f"not read: {reason}")
         else:

@@ -10,7 +10,7 @@ from decimal import Context, Decimal
 from zoneinfo import ZoneInfo
 
 from drafter import Metric, TableSource
-from galley.bucket import Bucket, ObjectMissing, ObjectTooLarge
+from galley.bucket import Bucket, ObjectMissing, ObjectTooLarge, ObjectUnreadable
 from galley.retry import NeverSucceeds
 from galley.texts import clip
 
@@ -132,6 +132,8 @@ def _load(bucket: Bucket, key: str) -> io.TextIOWrapper:
         body = bucket.get(key, max_bytes=MAX_BYTES)
     except ObjectMissing as error:
         raise NeverSucceeds("missing_table", f"{key}: there is no such file in the bucket; put it there") from error
+    except ObjectUnreadable as error:
+        raise NeverSucceeds("unreadable_table", str(error)) from error
     except ObjectTooLarge as error:
         raise NeverSucceeds(
             "table_too_large", f"{key}: has more than {MAX_BYTES:,} bytes; keep only the rows that reports still need"

@@ -151,6 +151,12 @@ def test_at_the_time_limit_the_process_is_killed_and_the_next_event_gets_another
     assert value_of(pool.invoke("sample", {}))["pid"] != before
 
 
+def test_a_function_that_reads_its_standard_input_finds_it_empty(make: Make) -> None:
+    """The pipe of the requests is not its own: reading it once took requests away, and hung."""
+    pool = make("import sys\n\ndef handler(event, context):\n    return {'read': sys.stdin.read()}\n")
+    assert [value_of(pool.invoke("sample", {})) for _ in range(2)] == [{"read": ""}, {"read": ""}]
+
+
 def test_a_process_that_dies_is_a_function_error_and_is_replaced(make: Make) -> None:
     pool = make()
     failed = pool.invoke("sample", {"do": "exit"})

@@ -7,8 +7,8 @@ import pytest
 
 import recover
 from galley import system
-from galley.runs import Origin, RunKey, SkipReason, Status
-from galley.store import Store
+from galley.runs import Origin, Run, RunKey, SkipReason, Status
+from galley.store import Store, UnreadableRow
 from support.outside import ARN, SLOT, Context, FixedSchedules, Outside, RecordingQueue, event, schedule
 from sweep import SETTLING, sweep
 
@@ -94,3 +94,19 @@ def test_the_handler_sweeps_the_group_of_its_settings(store: Store, monkeypatch:
         "ended": [],
         "broken": [],
     }
+
+
+def test_a_row_that_cannot_be_read_is_named_and_stops_no_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = RecordingQueue()
+    monthly = schedule("Monthly", input=schedule().input.replace("daily-digest", "monthly-report"))
+    read = store.run
+
+    def damaged(key: RunKey) -> Run | None:
+        if key.drafter == "monthly-report":
+            raise UnreadableRow(f"row {key} cannot be read")
+        return read(key)
+
+    monkeypatch.setattr(store, "run", damaged)
+    done = sweep(FixedSchedules((monthly, schedule())), store, queue, now=SLOT + 10 * MINUTE, trace="sweep")
+    assert done.caught_up == (str(KEY),)
+    assert ["monthly-report" in line for line in done.broken] == [True]

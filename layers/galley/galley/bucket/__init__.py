@@ -23,6 +23,10 @@ class ObjectMissing(Exception):
     """There is no object with that key (any more)."""
 
 
+class ObjectUnreadable(Exception):
+    """The object is there, and may not be read. Its text is one line that names it and the remedy."""
+
+
 class ObjectTooLarge(Exception):
     """The object is larger than the reader allows; nothing of it was returned."""
 
@@ -42,6 +46,7 @@ class Bucket(Protocol):
 
         Raises:
             ObjectMissing: when there is none.
+            ObjectUnreadable: when there is one that may not be read.
             ObjectTooLarge: when it has more than ``max_bytes`` bytes.
         """
         ...
