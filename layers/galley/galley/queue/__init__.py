@@ -32,7 +32,8 @@ class DeadLetter:
 
     ``body`` is the message as it was, readable or not. ``run`` is its key where it has one. ``first`` and ``last`` are
     the instants of its first and last attempt. A letter that the queue itself buried, after ``MAX_RECEIVES``, has the
-    reason ``receives_exhausted``: the code never lived long enough to say more. Both instants are then its burial.
+    reason ``receives_exhausted``: the code never lived long enough to say more. Both instants are then its burial. A
+    worker that had to wait at the last receive buries the message under the same reason, and says for what it waited.
     Of the detail ``MOST_DETAIL`` characters are kept.
     """
 
