@@ -1,9 +1,9 @@
 """Documents: their titles, their text, and the chunks they are kept in."""
 
 import pytest
-from support.memory_bucket import MemoryBucket
 
 from sources.documents import CHUNK_CHARS, Document, chunks, read_document
+from support.memory_bucket import MemoryBucket
 
 
 def read(bucket: MemoryBucket, text: str, name: str = "page.md") -> Document:

@@ -10,13 +10,13 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from support.memory_bucket import MemoryBucket
 
 from drafter import Drafter
 from galley.retry import NeverSucceeds
 from shapes import report
 from shapes.report import Days, change, days_of
 from shapes.shape import Window
+from support.memory_bucket import MemoryBucket
 
 NEW_YORK = ZoneInfo("America/New_York")
 KEY = "metrics/sales.csv"
