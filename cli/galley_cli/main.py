@@ -49,6 +49,8 @@ def invoke(arguments: Sequence[str]) -> int:
         return int(app(args=list(arguments), prog_name="galley", standalone_mode=False) or 0)
     except typer.Abort:
         return 1
+    except KeyboardInterrupt:
+        return 130
     except BrokenPipeError:
         # Whoever read our output has seen enough; let the interpreter not stumble over it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -15,7 +15,7 @@ from galley.observe import logger, tell_outcome
 from galley.queue import RECEIVES_EXHAUSTED
 from galley.retry import MOST_ATTEMPTS, NeverSucceeds, RetryLater, SpendLimitReached, wait_after
 from galley.runs import Run, Status
-from galley.store import Bill, LeaseLost, Settled
+from galley.store import Bill, LeaseLost, RowsDisagree, Settled, StoreBusy
 from galley.texts import clip_bytes
 from shapes import digest, monitor, report, sync
 from shapes.shape import Assignment, Material, Shape
@@ -52,10 +52,10 @@ class ClaimedRun:
     def _try(self, drafter: Drafter) -> Outcome:
         if self.attempt.is_late(self._outside.now()):
             return self._give_up(
-                NeverSucceeds("grace_over", f"was not drafted within its grace; last: {self.run.detail}")
+                NeverSucceeds("grace_over", f"was not drafted within its grace; the last attempt {_last_end(self.run)}")
             )
         if self.run.attempts > MOST_ATTEMPTS:
-            return self._give_up(_exhausted(self.run, f"{self.run.reason}: {self.run.detail}"))
+            return self._give_up(_exhausted(self.run, _last_end(self.run)))
         try:
             return self._draft(drafter)
         except RetryLater as error:
@@ -65,6 +65,10 @@ class ClaimedRun:
             return self._give_up(error)
         except NeverSucceeds as error:
             return self._give_up(error)
+        except StoreBusy as error:
+            return self._postpone(RetryLater("store_busy", str(error)))
+        except RowsDisagree as error:
+            return self._give_up(NeverSucceeds("rows_disagree", str(error)))
         except Exception as error:
             logger.exception("run %s met an unexpected error", self.run.key)
             return self._postpone(RetryLater("unexpected_error", f"{type(error).__name__}: {error}"))
@@ -96,8 +100,15 @@ class ClaimedRun:
             model=answer.model,
             channels=drafter.destinations,
         )
+        return self._settled(self._store(draft, material))
+
+    def _store(self, draft: Draft, material: Material) -> Settled | LeaseLost:
+        """Store the draft; it is paid for, so rows that others hold are waited for twice."""
         now = self._outside.now()
-        return self._settled(self._outside.store.store(self.run, draft, material.cursors, self.bill, now=now))
+        try:
+            return self._outside.store.store(self.run, draft, material.cursors, self.bill, now=now)
+        except StoreBusy:
+            return self._outside.store.store(self.run, draft, material.cursors, self.bill, now=now)
 
     def _collect(self, drafter: Drafter) -> Material:
         assignment = Assignment(
@@ -130,7 +141,7 @@ class ClaimedRun:
 
     def _postpone(self, error: RetryLater) -> Outcome:
         if self.run.attempts >= MOST_ATTEMPTS:
-            return self._give_up(_exhausted(self.run, str(error)))
+            return self._give_up(_exhausted(self.run, f"ended with {error}"))
         if self.attempt.delivery.is_last:
             return self._give_up(NeverSucceeds(RECEIVES_EXHAUSTED, f"{error}, and its message is not delivered again"))
         now = self._outside.now()
@@ -159,7 +170,13 @@ class ClaimedRun:
 
 
 def _exhausted(run: Run, last: str) -> NeverSucceeds:
-    return NeverSucceeds("attempts_exhausted", f"{run.attempts} attempts; the last ended with {last}")
+    return NeverSucceeds("attempts_exhausted", f"{run.attempts} attempts; the last {last}")
+
+
+def _last_end(run: Run) -> str:
+    if run.reason is None:
+        return "ended without a word: a crash, or the function's time limit"
+    return f"ended with {run.reason}: {run.detail}"
 
 
 def _shown(items: tuple[Item, ...]) -> tuple[Item, ...]:

@@ -1,7 +1,7 @@
 """The run protocol, as a worker lives it: one message in, and the row says what became of it.
 
-Claim, collect, write, store: each step is one call, and every way out leaves an outcome in the row. Here a message is
-read and its run claimed; ``claimed_run`` brings a claimed run to its outcome.
+Claim, collect, write, store: each step is one call. Every way out leaves an outcome in the row, or a dead letter where
+the row cannot be had. Here a message is read and its run claimed; ``claimed_run`` brings a claimed run to its outcome.
 """
 
 import sys
@@ -73,7 +73,7 @@ def _begin(attempt: Attempt) -> Outcome:
     if isinstance(attempt.drafter, Drafter) and attempt.is_late(attempt.began):
         minutes = int((attempt.began - attempt.message.slot).total_seconds() // 60)
         started = _skip(attempt, SkipReason.MISFIRED, f"came {minutes} minutes after its slot")
-        if started is None or not started.lease_is_dead(attempt.began):
+        if started is None or started.status is not Status.DRAFTING:
             return Done()
     limits = _limits(attempt)
     try:
@@ -105,14 +105,7 @@ def _act_on(attempt: Attempt, limits: Limits, outcome: ClaimOutcome) -> Outcome:
             logger.info("run %s is %s already", run.key, run.status)
             return Done()
         case Busy(run):
-            lease_left = timedelta() if run.lease_until is None else run.lease_until - attempt.began
-            if attempt.delivery.is_last:
-                logger.error(
-                    "run %s is worked on by another invocation, and this was its message's last receive: if that one "
-                    "dies, the sweep ends the run",
-                    run.key,
-                )
-            return _come_back(attempt, lease_left + timedelta(seconds=1))
+            return _leave_to_its_owner(attempt, run)
         case Gated(pending):
             waiting = f"{pending} drafts of {attempt.message.drafter} wait for a decision"
             return _skip_or_wait(attempt, SkipReason.GATE, f"{waiting}; its limit is {limits.pending}")
@@ -140,9 +133,12 @@ def _skip_or_wait(attempt: Attempt, reason: SkipReason, detail: str) -> Outcome:
 def _end_waiting(attempt: Attempt, run: Run | None, waited_for: str, error: Exception | None = None) -> Outcome:
     """Fail a run whose message is not handed over again, and say what it waited for; nobody works on it.
 
-    The letter comes first: a crash between the two leaves a dead lease, which the sweep ends.
+    The letter comes first: a crash between the two leaves a dead lease, which the sweep ends. Where there is no row, or
+    one that was only queued, the letter alone says what became of the message.
     """
     now = attempt.outside.now()
+    if run is not None and run.lease_until is not None and run.lease_until > now:
+        return _leave_to_its_owner(attempt, run)
     letter = dead_letter(attempt.delivery, RECEIVES_EXHAUSTED, waited_for, error, now, run=run, key=attempt.message.key)
     attempt.outside.queue.bury(letter)
     if run is None or not run.lease_is_dead(now):
@@ -155,6 +151,18 @@ def _end_waiting(attempt: Attempt, run: Run | None, waited_for: str, error: Exce
         case LeaseLost():
             logger.warning("run %s was taken over while it was ended", run.key)
     return Done()
+
+
+def _leave_to_its_owner(attempt: Attempt, run: Run) -> Outcome:
+    """Come back when the lease of another invocation ends."""
+    if attempt.delivery.is_last:
+        logger.error(
+            "run %s is worked on by another invocation, and this was its message's last receive: if that one dies, "
+            "the sweep ends the run",
+            run.key,
+        )
+    lease_left = timedelta() if run.lease_until is None else run.lease_until - attempt.began
+    return _come_back(attempt, lease_left + timedelta(seconds=1))
 
 
 def _skip(attempt: Attempt, reason: SkipReason, detail: str) -> Run | None:

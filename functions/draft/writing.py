@@ -31,6 +31,10 @@ _TITLE_LIMIT = 200
 _NAMED = 10
 
 
+NO_HEADING = "(no title)"
+"""What stands over a section whose heading was nothing but markup."""
+
+
 @dataclass(frozen=True, slots=True)
 class Brief:
     """What a draft is to be made of.
@@ -156,7 +160,8 @@ def compose(writing: Writing, brief: Brief) -> tuple[str, str, tuple[str, ...]]:
     for section in writing.sections:
         heading, text = inert_line(section.heading, _TITLE_LIMIT), inert_text(section.text, known)
         made += [heading, text]
-        blocks += [f"## {heading.markdown}"] if heading.markdown else []
+        if section.heading.strip():
+            blocks.append(f"## {heading.markdown or NO_HEADING}")
         blocks += [text.markdown] if text.markdown else []
         if section.cites:
             blocks.append(f"Sources: {', '.join(cites[cite] for cite in section.cites)}")

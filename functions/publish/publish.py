@@ -7,6 +7,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from galley import system
 from galley.observe import logger, metrics
 from galley.settings import PublishSettings
+from galley.store import UnreadableRow
 from galley.store.rows import run_of_keys
 from publishing import Press, publish
 
@@ -28,6 +29,9 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[dic
         with logger.append_context_keys(run=str(key)):
             try:
                 publish(key, press)
+            except UnreadableRow as error:
+                # No repetition mends a damaged row, and the runs behind it must not wait for one.
+                logger.error("a person must look at %s: %s", key, error)
             except Exception:
                 logger.exception("could not publish %s; it comes again", key)
                 return {"batchItemFailures": [{"itemIdentifier": record["dynamodb"]["SequenceNumber"]}]}

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from channels import s3
 from galley.bucket import Bucket
-from galley.drafts import Channel, text_hash
+from galley.drafts import Channel
 from galley.observe import logger, tell_outcome
 from galley.runs import Run, RunKey, Status
 from galley.store import Conflict, NoSuchRun, Settled, Store, StoredDraft
@@ -33,7 +33,7 @@ def publish(key: RunKey, press: Press) -> Run | None:
         logger.info("run %s is not waiting to be published", key)
         return run
     stored = press.store.draft(key)
-    if stored is None or text_hash(stored.title, stored.body) != run.text_hash:
+    if stored is None or stored.text_hash != run.text_hash:
         return _settle(run, Status.PUBLISH_UNKNOWN, "the stored text is not the text that was approved", press)
     unknown = [channel.kind for channel in stored.draft.channels if channel.kind not in CHANNELS]
     if unknown:

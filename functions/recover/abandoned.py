@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from galley.instants import format_instant
 from galley.observe import tell_outcome
 from galley.runs import Run, Status
-from galley.store import Bill, LeaseLost, Settled, Store
+from galley.store import Bill, LeaseLost, RowsDisagree, Settled, Store, StoreBusy
 
 ABANDONED_AFTER = timedelta(hours=2)
 """How long a begun run may lie still: longer than its message's visibility, and than any wait between two attempts."""
@@ -15,26 +15,31 @@ ABANDONED_AFTER = timedelta(hours=2)
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The runs that were ended, and a line for each row that could not be read."""
+    """The runs that were ended, and a line for each that could not be read or ended."""
 
     runs: tuple[str, ...]
-    unreadable: tuple[str, ...]
+    broken: tuple[str, ...]
 
 
 def end_abandoned(store: Store, *, now: datetime) -> Ended:
     """Fail each drafting run whose lease is dead and whose next attempt never came.
 
-    Its message died without our code running: the queue has buried it, after a crash on each receive. What its last
-    owner had reserved is booked as paid, since nobody knows whether that call was billed.
+    Its message most likely died without our code running: the queue has buried it, after a crash on each receive. What
+    its last owner had reserved is booked as paid, since nobody knows whether that call was billed. A run that cannot be
+    ended stops no other.
     """
     ended: list[str] = []
-    unreadable: list[str] = []
+    broken: list[str] = []
     for found in _drafting(store):
         if isinstance(found, str):
-            unreadable.append(found)
-        elif is_abandoned(found, now) and _end(store, found, now):
-            ended.append(str(found.key))
-    return Ended(tuple(ended), tuple(unreadable))
+            broken.append(found)
+            continue
+        try:
+            if is_abandoned(found, now) and _end(store, found, now):
+                ended.append(str(found.key))
+        except (RowsDisagree, StoreBusy) as error:
+            broken.append(f"{found.key}: {error}")
+    return Ended(tuple(ended), tuple(broken))
 
 
 def is_abandoned(run: Run, now: datetime) -> bool:
@@ -49,7 +54,7 @@ def _last_sign(run: Run) -> datetime:
 
 def _end(store: Store, run: Run, now: datetime) -> bool:
     last = f"; its last error was {run.reason}: {run.detail}" if run.reason else ""
-    detail = f"nobody has worked on it since {format_instant(_last_sign(run))} and its message is gone{last}"
+    detail = f"nobody has worked on it since {format_instant(_last_sign(run))} and its message seems to be gone{last}"
     bill = Bill(cost_nanousd=run.reserved_nanousd)
     match store.release(run, Status.FAILED, "abandoned", detail, bill, now=now):
         case Settled(settled):

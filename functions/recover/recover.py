@@ -29,7 +29,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[str
         "caught_up": list(swept.caught_up),
         "skipped": list(swept.skipped),
         "ended": list(ended.runs),
-        "broken": [*swept.broken, *ended.unreadable],
+        "broken": [*swept.broken, *ended.broken],
     }
     for line in answer["broken"]:
         logger.error("broken: %s", line)

@@ -1,5 +1,6 @@
 """``galley dlq``: what failed for good, from the queue of dead letters and from the table."""
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -69,7 +70,7 @@ def list_dead(state: StateOption = DEFAULT_STATE, stack: StackOption = None, as_
             listed.add_row(one.name, one.reason, letter, row)
         console.print(listed if dead else "No run is dead.")
         for tick in ticks:
-            console.print(f"dead tick at {tick.at:%Y-%m-%d %H:%M}Z: {_of_tick(tick)}")
+            console.print(f"{_name_of(tick)} at {tick.at:%Y-%m-%d %H:%M}Z: {tick.reason}: {tick.detail}")
         for line in unreadable:
             console.print(f"unreadable: {line}")
 
@@ -121,5 +122,11 @@ def _dead_runs(opened: Opened) -> tuple[list[DeadRun], list[str]]:
     return [*dead, *(DeadRun(name, None, row) for name, row in rows.items())], unreadable
 
 
-def _of_tick(tick: DeadTick) -> str:
-    return f"{tick.reason}: {tick.detail}"
+def _name_of(tick: DeadTick) -> str:
+    """Return what died: a tick, or the record of an approved run that publish could not handle."""
+    try:
+        body = json.loads(tick.body)
+    except ValueError:
+        body = None
+    run = body.get("run") if isinstance(body, dict) else None
+    return "dead tick" if run is None else f"not published: {run}"

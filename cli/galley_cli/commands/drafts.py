@@ -140,12 +140,12 @@ def edit(
     read = _pending(opened, run, read_hash)
     if file is None:
         with _edited(read) as text:
-            edit = _edit_of(text)
+            edit = _edit_of(text, read)
             if not yes:
                 _confirm("Approve this edit?")
             _decide(operating, opened, read, edit)
         return
-    edit = _edit_of(_text_of(file))
+    edit = _edit_of(_text_of(file), read)
     if read_hash is None and not yes:
         _need_terminal()
         console().print(f"{edit.title}\n\n{edit.body}\n")
@@ -153,11 +153,14 @@ def edit(
     _decide(operating, opened, read, edit)
 
 
-def _edit_of(text: str) -> Approve:
+def _edit_of(text: str, read: _Read) -> Approve:
+    """Return the edit in a text, its first line the title; the body ends as the one that was read ends."""
     title, _, body = text.lstrip().partition("\n")
     title, body = title.removeprefix("# ").strip(), body.strip()
     if not title or not body:
         raise BadInput("the edit needs a title in its first line and a text below it; nothing was decided")
+    if read.stored.body.endswith("\n"):
+        body += "\n"
     return Approve(_checked("the edit's title", checked_title, title), _checked("the edit's text", checked_body, body))
 
 

@@ -4,7 +4,7 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from galley_cli.local.store import StreamRecord
 
 ONCE_PATIENCE = timedelta(minutes=10)
-"""How long ``--once`` waits for the outcomes: longer than all retries of a run take together."""
+"""How long ``--once`` waits for the outcomes: enough for the usual retries; the next start goes on with the rest."""
 
 DEFAULT_PORT = 8700
 """The port of the review desk unless another is named."""
@@ -105,19 +105,23 @@ def _until_stopped(running: "Running", inspection: "Inspection", state: Path, te
 
 
 def _once(running: "Running", inspection: "Inspection", terminal: "Terminal") -> int:
+    from galley_cli.local.running import has_outcome
+
     with Interrupts() as interrupts:
         keys = running.start(clock=False)
         try:
             running.wait_for_outcomes(keys, ONCE_PATIENCE, pause=interrupts.wait)
-            rows = running.read_rows(keys)
-            runs = [(key, rows.get(key)) for key in keys]
-            unsettled = running.without_outcome(keys)
         finally:
             running.stop()
-    terminal.summarise(runs, inspection.problems)
+        rows = running.read_rows(keys)
+    terminal.summarise(keys, rows, inspection.problems)
+    unsettled = [key for key, run in rows.items() if not has_outcome(run)]
     for key in unsettled:
         terminal.report(f"run {key} has no outcome yet; galley run goes on with it")
-    return REFUSED if unsettled else DONE
+    for key, run in rows.items():
+        if run is not None and run.status is Status.APPROVED:
+            terminal.report(f"run {key} is approved and not published; see 'galley dlq list' and the log of publish")
+    return REFUSED if unsettled or len(rows) < len(keys) else DONE
 
 
 class Interrupts:
@@ -249,15 +253,22 @@ class Terminal:
         at = record.at.astimezone().strftime("%H:%M:%S")
         self._print(f"{at}  {run.key}  {record.new}  {_why(run)}".rstrip())
 
-    def summarise(self, runs: list[tuple[RunKey, Run | None]], problems: Sequence[str]) -> None:
-        """Tell what became of the runs, and a program what is broken; people were told that at once."""
+    def summarise(
+        self, keys: Sequence["RunKey"], rows: Mapping["RunKey", "Run | None"], problems: Sequence[str]
+    ) -> None:
+        """Tell what became of the runs, and a program what is broken; people were told that at once.
+
+        ``rows`` lacks the runs whose row cannot be read.
+        """
         if self._as_json:
-            rows = [facts_of(key, run) for key, run in runs]
-            self._print(json_text({"runs": rows, "problems": list(problems)}, indent=2))
+            facts = [facts_of(key, rows.get(key)) for key in keys]
+            self._print(json_text({"runs": facts, "problems": list(problems)}, indent=2))
             return
         table = columns("run", "status", "title or detail")
-        for key, run in runs:
-            known = ("no row", "") if run is None else (status_of(run), title_or_detail(run))
+        for key in keys:
+            run = rows.get(key)
+            nothing = ("no row" if key in rows else "unreadable", "")
+            known = nothing if run is None else (status_of(run), title_or_detail(run))
             table.add_row(str(key), *known)
         self._console.print(table)
 
@@ -268,9 +279,10 @@ class Terminal:
 
 
 def facts_of(key: RunKey, run: Run | None) -> dict[str, Any]:
-    """Return what a program may want to know of a run; ``status`` is null where it has no row."""
+    """Return what a program may want to know of a run; ``status`` is null where it has no row that can be read."""
     if run is None:
-        return {"run": str(key), "drafter": key.drafter, "slot": format_instant(key.slot), "status": None}
+        nothing = dict.fromkeys(("status", "reason", "detail", "title"))
+        return {"run": str(key), "drafter": key.drafter, "slot": format_instant(key.slot), **nothing}
     return run_answer(run)
 
 

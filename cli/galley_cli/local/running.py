@@ -45,11 +45,16 @@ FIRST_SWEEP = timedelta(seconds=20)
 POLL = timedelta(seconds=0.05)
 """How often a wait for outcomes looks."""
 
-PUBLISH_PATIENCE = timedelta(seconds=30)
-"""How long a wait for outcomes goes on for the sake of what is approved and not yet published."""
+PUBLISH_PATIENCE = timedelta(seconds=60)
+"""How long a wait for outcomes goes on for what is approved and not yet published: all retries of one take half."""
 
 UNSETTLED = frozenset({Status.QUEUED, Status.DRAFTING})
 """The states of a run that has no outcome yet."""
+
+
+def has_outcome(run: Run | None) -> bool:
+    """Tell whether a run has come to an outcome, or to a person."""
+    return run is not None and run.status not in UNSETTLED
 
 
 class Running:
@@ -217,7 +222,7 @@ class Running:
 
     def without_outcome(self, keys: Sequence[RunKey]) -> list[RunKey]:
         """Return the runs that have no outcome yet."""
-        return [key for key, run in self.read_rows(keys).items() if run is None or run.status in UNSETTLED]
+        return [key for key, run in self.read_rows(keys).items() if not has_outcome(run)]
 
     def read_rows(self, keys: Sequence[RunKey]) -> dict[RunKey, Run | None]:
         """Return the runs' rows, None where there is none. One that cannot be read is left out, and told once."""

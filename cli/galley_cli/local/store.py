@@ -291,7 +291,7 @@ class SqliteStore:
         return _page(found, limit, lambda row: f"{row[0]}:{row[1]}")
 
     def expire_leases(self, *, now: datetime) -> tuple[RunKey, ...]:
-        """Give up every lease, and return the runs that had one.
+        """Give up every lease, and return the runs that had one. A run that waits counts as seen now.
 
         Only for the start of a system that holds ``StateDirectory.lock_for_running``: then no process lives that could
         hold a lease, and waiting for its end would only lose time. What a dead owner had reserved stays reserved until
@@ -300,25 +300,17 @@ class SqliteStore:
         """
         expired = []
         with self._transaction() as rows:
-            held = rows.db.execute(
-                f"{_SELECT_RUN} WHERE status = ? AND lease_until IS NOT NULL", (Status.DRAFTING,)
-            ).fetchall()
+            held = rows.db.execute(f"{_SELECT_RUN} WHERE status = ?", (Status.DRAFTING,)).fetchall()
             for row in held:
                 try:
                     run = _run(row)
                 except UnreadableRow:
                     continue  # listed as unreadable wherever rows are listed
-                changed = in_utc(now).replace(microsecond=0)
-                after = replace(
-                    run,
-                    version=run.version + 1,
-                    changed=changed,
-                    owner=None,
-                    lease_until=None,
-                    attempts=max(run.attempts - 1, 0),
-                )
-                rows.apply(changes.Change(run, after), now)
-                expired.append(run.key)
+                seen = replace(run, version=run.version + 1, changed=in_utc(now).replace(microsecond=0))
+                if run.lease_until is not None:
+                    seen = replace(seen, owner=None, lease_until=None, attempts=max(run.attempts - 1, 0))
+                    expired.append(run.key)
+                rows.apply(changes.Change(run, seen), now)
         return tuple(expired)
 
     def stream_after(self, sequence: int, *, limit: int = 100) -> tuple[StreamRecord, ...]:

@@ -63,7 +63,7 @@ class SweepFeed:
         match invocation:
             case Returned(response):
                 for line in response.get("broken", []) if isinstance(response, Mapping) else []:
-                    self._report(f"the sweep cannot read a schedule: {line}")
+                    self._report(f"the sweep found something broken: {line}")
             case FunctionError(error_type, message):
                 self._retry(sweep, f"{error_type}: {message}")
             case _:
@@ -80,7 +80,8 @@ class SweepFeed:
         with self._lock:
             if self._asked is None:
                 self._asked = _Sweep(sweep.body, sweep.asked, now + wait, sweep.attempts + 1)
-        self._report(f"a sweep failed and is tried again in {wait.total_seconds():.0f} s: {line}")
+            next_one = max(self._asked.due - now, timedelta())
+        self._report(f"a sweep failed, and the next is in {next_one.total_seconds():.0f} s: {line}")
 
 
 @dataclass(frozen=True, slots=True)

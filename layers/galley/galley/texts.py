@@ -18,7 +18,9 @@ def clip(text: str, limit: int) -> str:
 def clip_bytes(text: str, limit: int) -> str:
     """Return the text, or as much of its beginning as has ``limit`` bytes in UTF-8, and the mark that it is cut."""
     encoded = text.encode()
-    return text if len(encoded) <= limit else encoded[:limit].decode(errors="ignore") + CUT_MARK
+    if len(encoded) <= limit:
+        return text
+    return encoded[: max(0, limit - len(CUT_MARK.encode()))].decode(errors="ignore") + CUT_MARK
 
 
 def one_line(text: str, limit: int | None = None) -> str:

@@ -13,7 +13,7 @@ import typer
 
 from galley.drafts import Draft, Item
 from galley.instants import utc_now
-from galley.queue import DeadLetter
+from galley.queue import DeadLetter, DeadTick
 from galley.runs import RejectReason, RunKey, Status
 from galley.store import Bill, Claimed, Limits, Paused, Reject, Settled
 from galley_cli.checkout import Checkout
@@ -145,6 +145,20 @@ def test_dead_runs_are_shown_with_their_letter_and_their_row(galley: Galley, sta
     assert "refusal" in galley("dlq", "show", FAILED)[1]
     SqliteQueues(state).bury(DeadLetter("{", None, "invalid_message", "not JSON", "InvalidMessage", 1, SLOT, SLOT))
     assert len(loaded(galley("dlq", "list", "--json"))["runs"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        (json.dumps({"run": RUN, "sequence": "7"}), f"not published: {RUN}"),
+        ("not json", "dead tick"),
+        ("[]", "dead tick"),
+        (json.dumps({"drafters": ["daily-digest"]}), "dead tick"),
+    ],
+)
+def test_what_died_is_named_for_what_it_was(galley: Galley, state: StateDirectory, body: str, named: str) -> None:
+    SqliteQueues(state).bury_tick(DeadTick(body, "PublishFailed", "its log says why", SLOT))
+    assert f"{named} at 2026-11-27 06:00Z: PublishFailed" in galley("dlq", "list")[1]
 
 
 @pytest.mark.parametrize(

@@ -625,3 +625,68 @@ def test_the_window_is_asked_for_only_by_shapes_that_need_it(bench: Bench, colle
     window = collected[0].window()
     assert (window.start, window.end) == (SLOT - timedelta(days=1), SLOT)
     assert str(window.zone) == "Europe/London"
+
+
+def test_a_late_message_of_a_run_that_somebody_works_on_comes_back(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deleting it would leave nobody to end the run, should its owner have crashed."""
+    second: list[Done | ComesBack] = []
+
+    def meanwhile(assignment: Assignment) -> Material:
+        bench.at = SLOT + 121 * MINUTE
+        if not second:
+            second.append(bench.deliver())
+        return MATERIAL
+
+    collects(monkeypatch, meanwhile)
+    bench.at = SLOT + 119 * MINUTE
+    assert bench.deliver() == Done()
+    assert second == [ComesBack()]
+    assert bench.row().status is Status.PENDING
+
+
+def test_a_run_whose_only_attempt_crashed_past_its_grace_says_that_it_crashed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def crash(assignment: Assignment) -> Material:
+        raise Killed
+
+    collects(monkeypatch, crash)
+    with pytest.raises(Killed):
+        bench.deliver()
+    bench.at = SLOT + 121 * MINUTE
+    assert bench.deliver() == Done()
+    assert (bench.row().status, bench.row().reason) == (Status.FAILED, "grace_over")
+    assert "ended without a word: a crash" in str(bench.row().detail)
+
+
+def test_a_draft_that_is_paid_for_is_stored_though_the_rows_were_held_by_others(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = [StoreBusy("rows held")]
+    store = bench.store.store
+
+    def busy_once(*given: object, **named: object) -> object:
+        if held:
+            raise held.pop()
+        return store(*given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(bench.store, "store", busy_once)
+    assert bench.deliver() == Done()
+    assert (bench.row().status, bench.model.calls) == (Status.PENDING, 1)
+
+
+def test_a_late_message_from_before_a_resend_does_not_skip_the_run(bench: Bench) -> None:
+    bench.model.script = [NeverSucceeds("refusal", "no"), ANSWER]
+    bench.deliver()
+    resent = bench.store.resend(KEY, now=bench.at)
+    assert isinstance(resent, Settled)
+    bench.at = SLOT + 121 * MINUTE
+    assert bench.deliver() == Done()
+    assert (bench.row().status, bench.model.calls) == (Status.QUEUED, 1)
+    assert bench.deliver(resent.run.message) == Done()
+    assert bench.row().status is Status.PENDING

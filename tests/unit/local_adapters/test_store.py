@@ -26,7 +26,7 @@ from contract.material import (
     settled,
 )
 from galley.runs import RunKey, Status
-from galley.store import Claimed, LeaseLost, Limits, RowsDisagree, StoreBusy, UnreadableRow
+from galley.store import Claimed, LeaseLost, Limits, RowsDisagree, Settled, StoreBusy, UnreadableRow
 from galley_cli.local import state as state_module
 from galley_cli.local.state import StateDirectory
 from galley_cli.local.store import SqliteStore, StreamRecord
@@ -90,7 +90,6 @@ def test_at_the_start_every_lease_of_an_earlier_system_is_dead(store: SqliteStor
     before = claimed(store, limits=limits)
     waiting = pending(store, message(REPORT))
     assert store.expire_leases(now=NOW) == (before.key,)
-    assert store.expire_leases(now=NOW) == ()
 
     expired = store.run(before.key)
     assert expired is not None
@@ -105,6 +104,18 @@ def test_at_the_start_every_lease_of_an_earlier_system_is_dead(store: SqliteStor
     assert again.run.cost_nanousd == 100
     assert store.committed_nanousd(DIGEST, DAY) == 200
     assert store.drafter(DIGEST).pending == 1
+
+
+def test_at_the_start_a_run_that_waits_counts_as_seen_and_keeps_its_attempts(store: SqliteStore) -> None:
+    """The system was off, not the run abandoned: the sweep gives its message time to come."""
+    run = claimed(store)
+    postponed = store.postpone(run, "overloaded", "529", BILL, now=NOW, next_attempt=NOW + timedelta(minutes=1))
+    assert isinstance(postponed, Settled)
+    started = NOW + timedelta(hours=12)
+    assert store.expire_leases(now=started) == ()
+    seen = store.run(run.key)
+    assert seen is not None
+    assert (seen.changed, seen.attempts, seen.reason) == (started, 1, "overloaded")
 
 
 def test_a_row_that_cannot_be_read_is_named_and_hides_no_other(state: StateDirectory, store: SqliteStore) -> None:

@@ -11,8 +11,8 @@ import pytest
 import publish
 from galley import system
 from galley.drafts import Channel, Draft, text_hash
-from galley.runs import RejectReason, RunKey, Status
-from galley.store import Approve, Bill, Claimed, Limits, Reject, Settled, Store, StoredDraft
+from galley.runs import RejectReason, Run, RunKey, Status
+from galley.store import Approve, Bill, Claimed, Limits, Reject, Settled, Store, StoredDraft, UnreadableRow
 from galley_cli.local.bucket import FolderBucket
 from support.outside import SLOT, Context, Outside, event, message
 
@@ -131,6 +131,24 @@ def test_a_draft_that_cannot_be_sent_comes_again_and_stays_approved(
     answer = publish.handler(records, Context())
     assert answer == {"batchItemFailures": [{"itemIdentifier": records["Records"][0]["dynamodb"]["SequenceNumber"]}]}
     assert status(store) is Status.APPROVED
+
+
+def test_a_damaged_row_holds_up_none_of_the_runs_behind_it(
+    store: Store, bucket: FolderBucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decided(store, Approve())
+    damaged = json.loads(json.dumps(event("publish-approved")).replace("daily-digest", "weekly-report"))
+    records = {"Records": [*damaged["Records"], *event("publish-approved")["Records"]]}
+    read = store.run
+
+    def run(key: RunKey) -> Run | None:
+        if key.drafter == "weekly-report":
+            raise UnreadableRow(f"run {key}: its contract is not JSON")
+        return read(key)
+
+    monkeypatch.setattr(store, "run", run)
+    assert publish.handler(records, Context()) == {"batchItemFailures": []}
+    assert status(store) is Status.PUBLISHED
 
 
 def test_a_row_of_another_kind_is_not_a_run(store: Store, bucket: FolderBucket) -> None:

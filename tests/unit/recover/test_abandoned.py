@@ -6,7 +6,7 @@ import pytest
 
 from abandoned import ABANDONED_AFTER, end_abandoned
 from galley.runs import Run, RunKey, Status
-from galley.store import Bill, Claimed, Limits, Settled, Store
+from galley.store import Bill, Claimed, Limits, RowsDisagree, Settled, Store
 from support.outside import SLOT, message
 
 KEY = RunKey("daily-digest", SLOT)
@@ -67,3 +67,15 @@ def test_g1_an_owner_that_comes_back_late_loses_to_the_sweep_and_the_other_way_r
     assert not isinstance(late, Settled)
     assert end_abandoned(store, now=SLOT + timedelta(days=1)).runs == ()
     assert store.drafter("daily-digest").pending == 0
+
+
+def test_a_run_that_cannot_be_ended_is_named_and_stops_no_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun(store)
+
+    def refuses(*given: object, **named: object) -> None:
+        raise RowsDisagree("the count of daily-digest would fall below zero")
+
+    monkeypatch.setattr(store, "release", refuses)
+    ended = end_abandoned(store, now=SLOT + LEASE + ABANDONED_AFTER + SECOND)
+    assert ended.runs == ()
+    assert ended.broken == (f"{KEY}: the count of daily-digest would fall below zero",)

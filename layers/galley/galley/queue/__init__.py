@@ -15,7 +15,7 @@ MAX_RECEIVES = 5
 """How often a message is received before the queue buries it: the redrive policy of template.yaml."""
 
 RECEIVES_EXHAUSTED = "receives_exhausted"
-"""The reason of a letter that the queue itself buried."""
+"""The reason of a letter that the queue buried, or a worker that had to wait at the last receive."""
 
 
 class QueueUnavailable(Exception):

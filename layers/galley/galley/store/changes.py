@@ -145,7 +145,7 @@ def skip(
     seen: Run | None, message: RunMessage, reason: SkipReason, detail: str, *, now: datetime
 ) -> Change | AlreadyThere:
     """Deliberately not draft the slot, where no row is or a queued one."""
-    if seen is not None and seen.status is not Status.QUEUED:
+    if seen is not None and (seen.status is not Status.QUEUED or message.resend < seen.resend):
         return AlreadyThere(seen)
     run = _new_run(message, Status.SKIPPED, now) if seen is None else seen
     after = replace(
