@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from galley.contract import SCHEDULE_PLACEHOLDER, SLOT_PLACEHOLDER, InvalidTick, read_tick
 from galley.explain import explain
 from galley.instants import format_instant, parse_instant
-from galley.schedule import Calendar, InvalidSchedule, calendar_of
+from galley.schedule import Calendar, InvalidSchedule
 from galley.schedules import ScheduleDefinition, ScheduleMissing
 
 DISPATCH, DRAFT, RECOVER, REVIEW, PUBLISH = FUNCTIONS = ("dispatch", "draft", "recover", "review", "publish")
@@ -54,7 +54,7 @@ class TemplateSchedule:
 
     def calendar(self, created: datetime) -> Calendar:
         """Return the slots; a rate without a StartDate counts from the schedule's creation."""
-        return calendar_of(self.expression, self.timezone, created, start=self.start, end=self.end)
+        return self.definition(created, created).calendar()
 
     def event(self, slot: datetime) -> str:
         """Return the input as Scheduler sends it at a slot, its placeholders replaced."""

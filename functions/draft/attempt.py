@@ -7,7 +7,7 @@ from datetime import datetime
 from drafter import Drafter, InvalidDrafter, load_drafter
 from galley.bucket import Bucket
 from galley.queue import MAX_RECEIVES, DeadLetter, RunQueue
-from galley.runs import Origin, Run, RunKey, RunMessage
+from galley.runs import Run, RunKey, RunMessage
 from galley.schedules import Schedules
 from galley.store import Store
 from model import Model
@@ -74,11 +74,6 @@ class Attempt:
     owner: str
     began: datetime
     deadline: datetime
-
-    def is_late(self, now: datetime) -> bool:
-        """Tell whether the slot is past its grace. That binds neither a backfill nor a run that a person sent again."""
-        is_bound = self.message.origin is not Origin.BACKFILL and self.message.resend == 0
-        return is_bound and now - self.message.slot > self.message.contract.grace
 
 
 def dead_letter(

@@ -50,7 +50,7 @@ class ClaimedRun:
         return self.attempt.outside
 
     def _try(self, drafter: Drafter) -> Outcome:
-        if self.attempt.is_late(self._outside.now()):
+        if self.attempt.message.is_late(self._outside.now()):
             return self._give_up(
                 NeverSucceeds("grace_over", f"was not drafted within its grace; the last attempt {_last_end(self.run)}")
             )

@@ -70,7 +70,7 @@ def _drafter_of(message: RunMessage, outside: Workplace) -> Drafter | InvalidDra
 
 def _begin(attempt: Attempt) -> Outcome:
     """Claim the run, unless its slot is not worth drafting any more and it was never begun."""
-    if isinstance(attempt.drafter, Drafter) and attempt.is_late(attempt.began):
+    if isinstance(attempt.drafter, Drafter) and attempt.message.is_late(attempt.began):
         minutes = int((attempt.began - attempt.message.slot).total_seconds() // 60)
         started = _skip(attempt, SkipReason.MISFIRED, f"came {minutes} minutes after its slot")
         if started is None or started.status is not Status.DRAFTING:

@@ -1,10 +1,10 @@
 """Runs that were begun and that nobody works on any more: they are ended, and give their place at the gate back."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from galley.instants import format_instant
+from galley.listing import all_watched
 from galley.observe import tell_outcome
 from galley.runs import Run, Status
 from galley.store import Bill, LeaseLost, RowsDisagree, Settled, Store, StoreBusy
@@ -28,17 +28,15 @@ def end_abandoned(store: Store, *, now: datetime) -> Ended:
     its last owner had reserved is booked as paid, since nobody knows whether that call was billed. A run that cannot be
     ended stops no other.
     """
+    drafting = all_watched(store, Status.DRAFTING)
     ended: list[str] = []
-    broken: list[str] = []
-    for found in _drafting(store):
-        if isinstance(found, str):
-            broken.append(found)
-            continue
+    broken = list(drafting.unreadable)
+    for run in drafting.runs:
         try:
-            if is_abandoned(found, now) and _end(store, found, now):
-                ended.append(str(found.key))
+            if is_abandoned(run, now) and _end(store, run, now):
+                ended.append(str(run.key))
         except (RowsDisagree, StoreBusy) as error:
-            broken.append(f"{found.key}: {error}")
+            broken.append(f"{run.key}: {error}")
     return Ended(tuple(ended), tuple(broken))
 
 
@@ -62,15 +60,3 @@ def _end(store: Store, run: Run, now: datetime) -> bool:
             return True
         case LeaseLost():
             return False
-
-
-def _drafting(store: Store) -> Iterator[Run | str]:
-    """Yield every drafting run, and the name of each row that cannot be read."""
-    after: str | None = None
-    while True:
-        page = store.watched(Status.DRAFTING, after=after)
-        yield from page.runs
-        yield from page.unreadable
-        if page.next is None:
-            return
-        after = page.next

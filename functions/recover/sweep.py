@@ -44,7 +44,7 @@ def sweep(schedules: Schedules, store: Store, queue: RunQueue, *, now: datetime,
             broken.append(f"{definition.name}: {error}")
             continue
         for message in missed:
-            if now - message.slot <= message.contract.grace:
+            if not message.is_late(now):
                 messages.append(message)
             elif _misfire(store, message, now):
                 skipped.append(str(message.key))

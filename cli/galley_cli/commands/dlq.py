@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from galley.answers import run_answer
+from galley.listing import all_watched
 from galley.queue import DeadLetter, DeadTick
 from galley.runs import Run, RunKey, Status
 from galley.store import UnreadableRow
@@ -20,7 +21,7 @@ from galley_cli.commands.common import (
     StateOption,
     group,
 )
-from galley_cli.commands.shown import columns, letter_json, status_of, tick_json, value_lines, watched
+from galley_cli.commands.shown import columns, letter_json, status_of, tick_json, value_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -105,7 +106,7 @@ def show(
 def _dead_runs(opened: Opened) -> tuple[list[DeadRun], list[str]]:
     """Return dead letters joined with their rows, failed rows without a letter, and a line for each unreadable row."""
     letters = opened.queue.dead_runs(limit=LIMIT)
-    failed = watched(opened.store, Status.FAILED)
+    failed = all_watched(opened.store, Status.FAILED)
     rows = {str(row.key): row for row in failed.runs}
     unreadable = list(failed.unreadable)
     dead = []

@@ -16,6 +16,7 @@ import typer
 
 from galley.answers import conflict_line, draft_answer, run_answer
 from galley.edits import MAX_WORDS, checked_body, checked_title, checked_words
+from galley.listing import all_watched
 from galley.money import usd
 from galley.reading import read_draft, read_run
 from galley.runs import RejectReason, Run, RunKey, Status
@@ -32,7 +33,7 @@ from galley_cli.commands.common import (
     console,
     group,
 )
-from galley_cli.commands.shown import columns, status_of, watched
+from galley_cli.commands.shown import columns, status_of
 from galley_cli.os_user import os_user
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class _Read:
 def list_drafts(state: StateOption = DEFAULT_STATE, stack: StackOption = None, as_json: JsonOption = False) -> None:
     """List the drafts that wait for a decision, oldest first."""
     operating = Operating(state, stack, as_json)
-    page = watched(operating.open().store, Status.PENDING)
+    page = all_watched(operating.open().store, Status.PENDING)
 
     def table(console: "Console") -> None:
         listed = columns("run", "title", "drafted", "hash")

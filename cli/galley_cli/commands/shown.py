@@ -7,7 +7,6 @@ from pydantic import TypeAdapter
 
 from galley.queue import DeadLetter, DeadTick
 from galley.runs import Run, Status
-from galley.store import Page, Store
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -93,23 +92,3 @@ def status_of(run: Run) -> str:
 def title_or_detail(run: Run) -> str:
     """Return what a run is about: its draft's title, else what is known of why there is none."""
     return run.title or run.detail or ""
-
-
-def watched(store: Store, status: Status) -> Page:
-    """Return all runs of a watched status, from all pages."""
-    runs: list[Run] = []
-    unreadable: list[str] = []
-    for page in _pages(store, status):
-        runs.extend(page.runs)
-        unreadable.extend(page.unreadable)
-    return Page(tuple(runs), tuple(unreadable))
-
-
-def _pages(store: Store, status: Status) -> Iterator[Page]:
-    after: str | None = None
-    while True:
-        page = store.watched(status, after=after)
-        yield page
-        if page.next is None:
-            return
-        after = page.next

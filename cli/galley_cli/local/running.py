@@ -12,7 +12,7 @@ from typing import Any
 
 from galley.contract import read_tick
 from galley.instants import utc_now
-from galley.runs import Origin, Run, RunKey, RunMessage, Status
+from galley.runs import Origin, Run, RunKey, RunMessage, Status, messages_for
 from galley.schedules import Schedules
 from galley.store import UnreadableRow
 from galley_cli.checkout import Checkout
@@ -304,17 +304,8 @@ def latest_due_runs(schedules: Schedules, now: datetime) -> list[RunMessage]:
         slot = definition.calendar().latest_until(now)
         if slot is not None:
             tick = read_tick(definition.input, f"input of schedule {definition.name}")
-            messages += [
-                RunMessage(
-                    drafter=drafter,
-                    slot=slot,
-                    origin=Origin.BACKFILL,
-                    contract=tick.contract,
-                    schedule=definition.arn,
-                    trace=str(uuid.uuid4()),
-                )
-                for drafter in tick.drafters
-            ]
+            trace = str(uuid.uuid4())
+            messages += messages_for(tick, slot, origin=Origin.BACKFILL, schedule=definition.arn, trace=trace)
     return messages
 
 

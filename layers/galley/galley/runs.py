@@ -167,6 +167,11 @@ class RunMessage(BaseModel):
         """The run that the message asks for."""
         return RunKey(self.drafter, self.slot)
 
+    def is_late(self, now: datetime) -> bool:
+        """Tell whether the slot is past its grace. That binds neither a backfill nor a run that a person sent again."""
+        is_bound = self.origin is not Origin.BACKFILL and self.resend == 0
+        return is_bound and now - self.slot > self.contract.grace
+
     @property
     def deduplication_id(self) -> str:
         """A hash of the run and the resend number: SQS silently swallows a repeated id for five minutes.
