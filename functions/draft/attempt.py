@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from drafter import Drafter, InvalidDrafter, load_drafter
 from galley.bucket import Bucket
 from galley.queue import MAX_RECEIVES, DeadLetter, RunQueue
-from galley.runs import Run, RunKey, RunMessage
+from galley.retry import MOST_FAULTS
+from galley.runs import Run, RunMessage
 from galley.schedules import Schedules
 from galley.store import Store
 from model import Model
@@ -26,9 +27,12 @@ class Delivery:
     receives: int
 
     @property
-    def is_last(self) -> bool:
-        """Tell whether the queue buries the message instead of handing it over once more."""
-        return self.receives >= MAX_RECEIVES
+    def can_wait(self) -> bool:
+        """Tell whether the queue hands the message out often enough for a wait and for every fault that is allowed.
+
+        Only crashes may use up the receives: past the last one the queue buries the message without asking.
+        """
+        return self.receives + MOST_FAULTS < MAX_RECEIVES
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,24 +79,26 @@ class Attempt:
     began: datetime
     deadline: datetime
 
+    def come_back(self, wait: timedelta) -> Outcome:
+        """Have the run's message delivered after a wait.
+
+        A message whose receives must be saved for crashes is replaced by a fresh one. In a FIFO queue that one comes
+        at once, finds that the run's time has not come, and then waits itself.
+        """
+        if self.delivery.can_wait:
+            self.outside.queue.put_off(self.delivery.receipt, wait)
+            return ComesBack()
+        self.outside.queue.send([self.message.renewed])
+        return Done()
+
 
 def dead_letter(
-    delivery: Delivery,
-    reason: str,
-    detail: str,
-    error: Exception | None,
-    now: datetime,
-    run: Run | None = None,
-    key: RunKey | None = None,
+    delivery: Delivery, reason: str, detail: str, error: Exception | None, now: datetime, run: Run | None = None
 ) -> DeadLetter:
-    """Return the letter for a message that is not tried again.
-
-    ``run`` is its row, ``key`` what it asks for where there is no row. One that cannot even be read has neither.
-    """
-    key = key if run is None else run.key
+    """Return the letter for a message that is not tried again; ``run`` is its row, where it has one."""
     return DeadLetter(
         body=delivery.body,
-        run=None if key is None else str(key),
+        run=None if run is None else str(run.key),
         reason=reason,
         detail=detail,
         error_type="" if error is None else type(error).__name__,
@@ -100,3 +106,10 @@ def dead_letter(
         first=now if run is None else run.created,
         last=now,
     )
+
+
+def last_end(run: Run) -> str:
+    """Return how a run's last attempt ended, as the end of a sentence about it."""
+    if run.reason is None or run.owner is not None:
+        return "ended without a word: a crash, or the function's time limit"
+    return f"ended with {run.reason}: {run.detail}"

@@ -1,28 +1,40 @@
 """A claimed run on its way to an outcome: collect, write, store.
 
-What can go wrong is of two kinds (galley.retry): it may succeed later, then the row waits with its lease given up; or
-it never will, then the message goes to the dead letters before the row says failed, so that a crash between the two
-is repeated, not lost.
+What can go wrong is of two kinds (galley.retry): it may succeed later, then the row waits with its lease given up,
+until the slot's grace ends; or it never will, then the message goes to the dead letters before the row says failed, so
+that a crash between the two is repeated, not lost.
 """
 
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import assert_never
 
-from attempt import Attempt, ComesBack, Done, Outcome, Workplace, dead_letter
+from attempt import Attempt, Done, Outcome, Workplace, dead_letter, last_end
 from drafter import Drafter, InvalidDrafter
 from galley.drafts import Draft, Item
+from galley.instants import format_instant
 from galley.observe import logger, tell_outcome
-from galley.queue import RECEIVES_EXHAUSTED
-from galley.retry import MOST_ATTEMPTS, NeverSucceeds, RetryLater, SpendLimitReached, wait_after
-from galley.runs import Run, Status
-from galley.store import Bill, LeaseLost, RowsDisagree, Settled, StoreBusy
+from galley.retry import (
+    MOST_FAULTS,
+    AnswerLost,
+    Fault,
+    NeverSucceeds,
+    RetryLater,
+    SpendLimitReached,
+    judged,
+    next_attempt,
+)
+from galley.runs import Run, SkipReason, Status
+from galley.store import Bill, LeaseLost, Settled, StoreBusy
 from galley.texts import clip_bytes
 from shapes import digest, monitor, report, sync
 from shapes.shape import Assignment, Material, Shape
 from windows import window_of
-from writing import Brief, compose, read_answer
+from writing import Answer, Brief, compose, read_answer
 
 SHAPES: dict[str, Shape] = {"digest": digest, "report": report, "sync": sync, "monitor": monitor}
+AFTER_A_LEASE = timedelta(seconds=30)
+"""How long after its lease's end a run that crashed is tried again, where it is known that it may crash."""
 SHOWN_BYTES = 8_000
 """How much of each item's text is kept beside the draft for the reviewer, in UTF-8."""
 SHOWN_BYTES_IN_ALL = 200_000
@@ -50,28 +62,32 @@ class ClaimedRun:
         return self.attempt.outside
 
     def _try(self, drafter: Drafter) -> Outcome:
-        if self.attempt.message.is_late(self._outside.now()):
-            return self._give_up(
-                NeverSucceeds("grace_over", f"was not drafted within its grace; the last attempt {_last_end(self.run)}")
-            )
-        if self.run.attempts > MOST_ATTEMPTS:
-            return self._give_up(_exhausted(self.run, _last_end(self.run)))
+        if self.run.faults >= MOST_FAULTS:
+            return self._give_up(_exhausted(f"{self.run.faults} attempts met a fault", last_end(self.run)))
+        if self.run.faults:
+            # It may crash once more: then it comes back when its lease ends, not when the queue's own visibility does.
+            lease = self.attempt.deadline - self.attempt.began
+            self._outside.queue.put_off(self.attempt.delivery.receipt, lease + AFTER_A_LEASE)
         try:
             return self._draft(drafter)
-        except RetryLater as error:
-            return self._postpone(error)
-        except SpendLimitReached as error:
-            self._outside.store.pause(drafter.name, error.detail, now=self._outside.now())
-            return self._give_up(error)
-        except NeverSucceeds as error:
-            return self._give_up(error)
-        except StoreBusy as error:
-            return self._postpone(RetryLater("store_busy", str(error)))
-        except RowsDisagree as error:
-            return self._give_up(NeverSucceeds("rows_disagree", str(error)))
         except Exception as error:
-            logger.exception("run %s met an unexpected error", self.run.key)
-            return self._postpone(RetryLater("unexpected_error", f"{type(error).__name__}: {error}"))
+            return self._act_on(judged(error), drafter)
+
+    def _act_on(self, failure: RetryLater | NeverSucceeds, drafter: Drafter) -> Outcome:
+        match failure:
+            case Fault():
+                logger.exception("run %s met an unexpected error", self.run.key)
+                if self.run.faults + 1 >= MOST_FAULTS:
+                    return self._give_up(_exhausted(f"{MOST_FAULTS} attempts met a fault", f"ended with {failure}"))
+                return self._postpone(failure)
+            case RetryLater():
+                return self._postpone(failure)
+            case SpendLimitReached():
+                self._outside.store.pause(drafter.name, failure.detail, now=self._outside.now())
+                return self._give_up(failure)
+            case NeverSucceeds():
+                return self._give_up(failure)
+        assert_never(failure)
 
     def _draft(self, drafter: Drafter) -> Outcome:
         material = self._collect(drafter)
@@ -89,8 +105,7 @@ class ClaimedRun:
             max_input_tokens=drafter.max_input_tokens,
             max_output_tokens=drafter.max_output_tokens,
         )
-        answer = self._outside.model.write(brief, remaining=self.attempt.deadline - self._outside.now())
-        self.bill = Bill(answer.usage, answer.cost_nanousd, answer.model)
+        answer = self._call(brief)
         title, body, warnings = compose(read_answer(answer, brief), brief)
         draft = Draft(
             title=title,
@@ -101,6 +116,18 @@ class ClaimedRun:
             channels=drafter.destinations,
         )
         return self._settled(self._store(draft, material))
+
+    def _call(self, brief: Brief) -> Answer:
+        """Have the model write. Until it is known what the call costs, it is taken to cost the most it can."""
+        self.bill = Bill(cost_nanousd=self.run.reserved_nanousd)
+        try:
+            answer = self._outside.model.write(brief, remaining=self.attempt.deadline - self._outside.now())
+        except (RetryLater, NeverSucceeds) as error:
+            if not isinstance(error, AnswerLost):
+                self.bill = Bill()
+            raise
+        self.bill = Bill(answer.usage, answer.cost_nanousd, answer.model)
+        return answer
 
     def _store(self, draft: Draft, material: Material) -> Settled | LeaseLost:
         """Store the draft; it is paid for, so rows that others hold are waited for twice."""
@@ -139,21 +166,25 @@ class ClaimedRun:
         self._outside.queue.bury(dead_letter(self.attempt.delivery, reason, detail, error, now, self.run))
         return self._settled(self._outside.store.release(self.run, Status.FAILED, reason, detail, self.bill, now=now))
 
-    def _postpone(self, error: RetryLater) -> Outcome:
-        if self.run.attempts >= MOST_ATTEMPTS:
-            return self._give_up(_exhausted(self.run, f"ended with {error}"))
-        if self.attempt.delivery.is_last:
-            return self._give_up(NeverSucceeds(RECEIVES_EXHAUSTED, f"{error}, and its message is not delivered again"))
+    def _skip(self, reason: SkipReason, detail: str) -> Outcome:
         now = self._outside.now()
-        wait = wait_after(self.run.attempts, str(self.run.key), error.after)
-        postponed = self._outside.store.postpone(
-            self.run, error.reason, error.detail, self.bill, now=now, next_attempt=now + wait
+        return self._settled(
+            self._outside.store.release(self.run, Status.SKIPPED, str(reason), detail, self.bill, now=now)
         )
+
+    def _postpone(self, error: RetryLater) -> Outcome:
+        now = self._outside.now()
+        ends = self.run.message.grace_ends
+        again = next_attempt(self.run.attempts, str(self.run.key), now=now, after=error.after, ends=ends)
+        if again is None and ends is None:
+            return self._give_up(_exhausted(f"{self.run.attempts} attempts", f"ended with {error}"))
+        if again is None:
+            return self._skip(SkipReason.MISFIRED, f"its grace ends before attempt {self.run.attempts + 1}; {error}")
+        postponed = self._outside.store.postpone(self.run, error, self.bill, now=now, next_attempt=again)
         match postponed:
             case Settled():
-                logger.warning("run %s waits %d s: %s", self.run.key, wait.total_seconds(), error.reason)
-                self._outside.queue.put_off(self.attempt.delivery.receipt, wait)
-                return ComesBack()
+                logger.warning("run %s waits until %s: %s", self.run.key, format_instant(again), error.reason)
+                return self.attempt.come_back(again - now)
             case LeaseLost():
                 return self._settled(postponed)
         assert_never(postponed)
@@ -169,14 +200,8 @@ class ClaimedRun:
         return Done()
 
 
-def _exhausted(run: Run, last: str) -> NeverSucceeds:
-    return NeverSucceeds("attempts_exhausted", f"{run.attempts} attempts; the last {last}")
-
-
-def _last_end(run: Run) -> str:
-    if run.reason is None:
-        return "ended without a word: a crash, or the function's time limit"
-    return f"ended with {run.reason}: {run.detail}"
+def _exhausted(what: str, last: str) -> NeverSucceeds:
+    return NeverSucceeds("attempts_exhausted", f"{what}; the last {last}")
 
 
 def _shown(items: tuple[Item, ...]) -> tuple[Item, ...]:

@@ -8,12 +8,11 @@ import sys
 from datetime import timedelta
 from typing import assert_never
 
-from attempt import Attempt, ComesBack, Delivery, Done, Outcome, Workplace, dead_letter
+from attempt import Attempt, Delivery, Done, Outcome, Workplace, dead_letter, last_end
 from claimed_run import ClaimedRun
 from drafter import Drafter, InvalidDrafter
 from galley.money import usd
 from galley.observe import logger, tell_outcome
-from galley.queue import RECEIVES_EXHAUSTED
 from galley.runs import InvalidMessage, Run, RunMessage, SkipReason, Status, read_message
 from galley.store import (
     AlreadyThere,
@@ -33,8 +32,6 @@ from galley.store import (
 
 STORE_BUSY_WAIT = timedelta(seconds=30)
 """How long a message waits that could not be claimed because others held the rows."""
-BLOCKED_WAIT = timedelta(minutes=8)
-"""How long a run waits that was begun before and meets a pause or a used-up budget: only a person or a day ends it."""
 
 _NO_LIMITS = Limits(pending=sys.maxsize, daily_budget_nanousd=None, worst_cost_nanousd=0)
 """A run that is claimed only to record that its drafter is missing or wrong makes no draft and calls no model."""
@@ -69,23 +66,19 @@ def _drafter_of(message: RunMessage, outside: Workplace) -> Drafter | InvalidDra
 
 
 def _begin(attempt: Attempt) -> Outcome:
-    """Claim the run, unless its slot is not worth drafting any more and it was never begun."""
-    if isinstance(attempt.drafter, Drafter) and attempt.message.is_late(attempt.began):
-        minutes = int((attempt.began - attempt.message.slot).total_seconds() // 60)
-        started = _skip(attempt, SkipReason.MISFIRED, f"came {minutes} minutes after its slot")
-        if started is None or started.status is not Status.DRAFTING:
-            return Done()
-    limits = _limits(attempt)
+    """Claim the run, unless its slot is not worth drafting any more."""
     try:
+        if isinstance(attempt.drafter, Drafter) and attempt.message.is_late(attempt.began):
+            minutes = int((attempt.began - attempt.message.slot).total_seconds() // 60)
+            return _skip(attempt, SkipReason.MISFIRED, f"came {minutes} minutes after its slot, past its grace")
+        limits = _limits(attempt)
         outcome = attempt.outside.store.claim(
             attempt.message, limits, owner=attempt.owner, now=attempt.began, lease_until=attempt.deadline
         )
+        return _act_on(attempt, limits, outcome)
     except StoreBusy as error:
-        logger.warning("run %s waits, its rows are held by others: %s", attempt.message.key, error)
-        if attempt.delivery.is_last:
-            return _end_waiting(attempt, attempt.outside.store.run(attempt.message.key), f"store busy: {error}", error)
-        return _come_back(attempt, STORE_BUSY_WAIT)
-    return _act_on(attempt, limits, outcome)
+        logger.warning("run %s waits for its rows: %s", attempt.message.key, error.detail)
+        return attempt.come_back(STORE_BUSY_WAIT)
 
 
 def _limits(attempt: Attempt) -> Limits:
@@ -102,79 +95,53 @@ def _act_on(attempt: Attempt, limits: Limits, outcome: ClaimOutcome) -> Outcome:
         case Claimed(run):
             return ClaimedRun(run, attempt).finish()
         case Duplicate(run):
-            logger.info("run %s is %s already", run.key, run.status)
-            return Done()
+            return _leave(run)
         case Busy(run):
-            return _leave_to_its_owner(attempt, run)
+            return _come_back_for(attempt, run)
         case Gated(pending):
             waiting = f"{pending} drafts of {attempt.message.drafter} wait for a decision"
-            return _skip_or_wait(attempt, SkipReason.GATE, f"{waiting}; its limit is {limits.pending}")
+            return _skip(attempt, SkipReason.GATE, f"{waiting}; its limit is {limits.pending}")
         case Paused(reason):
-            return _skip_or_wait(attempt, SkipReason.PAUSED, reason)
+            return _skip(attempt, SkipReason.PAUSED, reason)
         case OverBudget(committed):
             detail = (
                 f"{usd(committed)} of {usd(limits.daily_budget_nanousd or 0)} are spent or reserved today, "
                 f"and this call may cost {usd(limits.worst_cost_nanousd)}"
             )
-            return _skip_or_wait(attempt, SkipReason.BUDGET, detail)
+            return _skip(attempt, SkipReason.BUDGET, detail)
     assert_never(outcome)
 
 
-def _skip_or_wait(attempt: Attempt, reason: SkipReason, detail: str) -> Outcome:
-    """Record the skip. A run that was begun before cannot be skipped any more: it waits, as long as it comes back."""
-    there = _skip(attempt, reason, detail)
-    if there is None or there.status is not Status.DRAFTING:
-        return Done()
-    if attempt.delivery.is_last and there.lease_is_dead(attempt.began):
-        return _end_waiting(attempt, there, f"{reason}: {detail}")
-    return _come_back(attempt, BLOCKED_WAIT)
-
-
-def _end_waiting(attempt: Attempt, run: Run | None, waited_for: str, error: Exception | None = None) -> Outcome:
-    """Fail a run whose message is not handed over again, and say what it waited for; nobody works on it.
-
-    The letter comes first: a crash between the two leaves a dead lease, which the sweep ends. Where there is no row, or
-    one that was only queued, the letter alone says what became of the message.
-    """
-    now = attempt.outside.now()
-    if run is not None and run.lease_until is not None and run.lease_until > now:
-        return _leave_to_its_owner(attempt, run)
-    letter = dead_letter(attempt.delivery, RECEIVES_EXHAUSTED, waited_for, error, now, run=run, key=attempt.message.key)
-    attempt.outside.queue.bury(letter)
-    if run is None or not run.lease_is_dead(now):
-        return Done()
-    # A take-over is refused, so the run is ended as it is, and billed what its last owner had reserved.
-    bill = Bill(cost_nanousd=run.reserved_nanousd)
-    match attempt.outside.store.release(run, Status.FAILED, RECEIVES_EXHAUSTED, waited_for, bill, now=now):
-        case Settled(ended):
-            tell_outcome(ended)
+def _skip(attempt: Attempt, reason: SkipReason, detail: str) -> Outcome:
+    """Record that the slot is not drafted, whether or not the run was begun before."""
+    store = attempt.outside.store
+    match store.skip(attempt.message, reason, detail, now=attempt.began):
+        case Settled(run):
+            tell_outcome(run)
+            return Done()
+        case AlreadyThere(run):
+            begun = run
+    if begun.status is not Status.DRAFTING or attempt.message.resend < begun.resend:
+        return _leave(begun)
+    if not begun.lease_is_dead(attempt.began):
+        return _come_back_for(attempt, begun)
+    told = f"{detail}; attempt {begun.attempts} {last_end(begun)}"
+    bill = Bill(cost_nanousd=begun.reserved_nanousd)
+    match store.release(begun, Status.SKIPPED, str(reason), told, bill, now=attempt.outside.now()):
+        case Settled(run):
+            tell_outcome(run)
+            return Done()
         case LeaseLost():
-            logger.warning("run %s was taken over while it was ended", run.key)
+            return attempt.come_back(STORE_BUSY_WAIT)  # somebody else was at it: see then what has become of it
+
+
+def _leave(run: Run) -> Outcome:
+    """Leave the run as it is: it has its outcome, or a later message of its own."""
+    logger.info("run %s is %s already", run.key, run.status)
     return Done()
 
 
-def _leave_to_its_owner(attempt: Attempt, run: Run) -> Outcome:
-    """Come back when the lease of another invocation ends."""
-    if attempt.delivery.is_last:
-        logger.error(
-            "run %s is worked on by another invocation, and this was its message's last receive: if that one dies, "
-            "the sweep ends the run",
-            run.key,
-        )
-    lease_left = timedelta() if run.lease_until is None else run.lease_until - attempt.began
-    return _come_back(attempt, lease_left + timedelta(seconds=1))
-
-
-def _skip(attempt: Attempt, reason: SkipReason, detail: str) -> Run | None:
-    """Record the skip; return the row that stands there already, if one does."""
-    match attempt.outside.store.skip(attempt.message, reason, detail, now=attempt.began):
-        case Settled(run):
-            tell_outcome(run)
-            return None
-        case AlreadyThere(run):
-            return run
-
-
-def _come_back(attempt: Attempt, wait: timedelta) -> ComesBack:
-    attempt.outside.queue.put_off(attempt.delivery.receipt, wait)
-    return ComesBack()
+def _come_back_for(attempt: Attempt, run: Run) -> Outcome:
+    """Come back when the lease of another invocation has ended, or the run's next attempt is due."""
+    until = run.lease_until or run.next_attempt or attempt.began
+    return attempt.come_back(until - attempt.began + timedelta(seconds=1))

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from galley.instants import utc_now
-from galley.retry import NeverSucceeds, RetryLater, SpendLimitReached
+from galley.retry import AnswerLost, NeverSucceeds, RetryLater, SpendLimitReached
 from galley.runs import Usage
 from galley.texts import one_line
 from offline import OfflineModel
@@ -62,7 +62,8 @@ class Model(Protocol):
         tried twice, except that a refused key is read anew once.
 
         Raises:
-            RetryLater: when nothing came back that costs anything, and the same call may succeed later.
+            RetryLater: when nothing came back that costs anything, and the same call may succeed later;
+                ``AnswerLost`` when nothing came back, and nobody knows what it costs.
             NeverSucceeds: when it never will; ``SpendLimitReached`` when a person must first raise a limit.
         """
         ...
@@ -301,12 +302,13 @@ def _listen(
     except APIStatusError as error:
         failure: Failure | None = _status_failure(error)
     except (APITimeoutError, httpx2.TimeoutException) as error:
-        late = isinstance(error.__cause__ or error, httpx2.ConnectTimeout)
-        failure = _broken("no connection in time") if late else _timeout(seconds)
+        late = isinstance(error.__cause__ or error, httpx2.ConnectTimeout | httpx2.PoolTimeout)
+        failure = _unconnected("none in time") if late else _timeout(seconds)
     except (APIConnectionError, httpx2.HTTPError, httpx2.StreamError, ValueError) as error:
         # The SDK hands on what its HTTP client or JSON parser raises once the body of a stream has begun.
         cause = error.__cause__ or error
-        failure = _broken(f"{type(cause).__name__}: {cause}")
+        how = f"{type(cause).__name__}: {cause}"
+        failure = _unconnected(how) if isinstance(cause, httpx2.ConnectError) else _broken(how)
     except (AnthropicError, RuntimeError) as error:
         # What is missing before a call can be made: a region, AWS credentials.
         failure = NeverSucceeds("model_settings", f"the model cannot be called: {one_line(str(error), _MOST_CHARS)}")
@@ -319,12 +321,16 @@ def _ends(remaining: timedelta) -> float:
     return time.monotonic() + (remaining - MARGIN).total_seconds()
 
 
-def _timeout(seconds: float) -> RetryLater:
-    return RetryLater("timeout", f"the model took longer than the {seconds:.0f} s that the function had left for it")
+def _timeout(seconds: float) -> AnswerLost:
+    return AnswerLost("timeout", f"the model took longer than the {seconds:.0f} s that the function had left for it")
 
 
-def _broken(how: str) -> RetryLater:
-    return RetryLater("connection", f"the connection to the model broke: {one_line(how, _MOST_CHARS)}")
+def _unconnected(how: str) -> RetryLater:
+    return RetryLater("connection", f"no connection to the model: {one_line(how, _MOST_CHARS)}")
+
+
+def _broken(how: str) -> AnswerLost:
+    return AnswerLost("connection", f"the connection to the model broke: {one_line(how, _MOST_CHARS)}")
 
 
 def _status_failure(error: "APIStatusError") -> Failure:

@@ -6,8 +6,12 @@ from datetime import datetime, timedelta
 from galley.instants import format_instant
 from galley.listing import all_watched
 from galley.observe import tell_outcome
+from galley.queue import DeadLetter, QueueUnavailable, RunQueue
 from galley.runs import Run, Status
 from galley.store import Bill, LeaseLost, RowsDisagree, Settled, Store, StoreBusy
+
+ABANDONED = "abandoned"
+"""The reason of a run that nobody has worked on for too long."""
 
 ABANDONED_AFTER = timedelta(hours=2)
 """How long a begun run may lie still: longer than its message's visibility, and than any wait between two attempts."""
@@ -21,22 +25,23 @@ class Ended:
     broken: tuple[str, ...]
 
 
-def end_abandoned(store: Store, *, now: datetime) -> Ended:
+def end_abandoned(store: Store, queue: RunQueue, *, now: datetime) -> Ended:
     """Fail each drafting run whose lease is dead and whose next attempt never came.
 
-    Its message most likely died without our code running: the queue has buried it, after a crash on each receive. What
-    its last owner had reserved is booked as paid, since nobody knows whether that call was billed. A run that cannot be
-    ended stops no other.
+    Its message most likely died without our code running: the queue has buried it, after a crash on each receive. A
+    letter of our own is buried beside it, before the row says failed: nobody knows whether the message died or was
+    lost. What its last owner had reserved is booked as paid, since nobody knows whether that call was billed. A run
+    that cannot be ended stops no other.
     """
     drafting = all_watched(store, Status.DRAFTING)
     ended: list[str] = []
     broken = list(drafting.unreadable)
     for run in drafting.runs:
         try:
-            if is_abandoned(run, now) and _end(store, run, now):
+            if is_abandoned(run, now) and _end(store, queue, run, now):
                 ended.append(str(run.key))
-        except (RowsDisagree, StoreBusy) as error:
-            broken.append(f"{run.key}: {error}")
+        except (RowsDisagree, StoreBusy, QueueUnavailable) as error:
+            broken.append(f"{run.key}: {error.detail}")
     return Ended(tuple(ended), tuple(broken))
 
 
@@ -50,11 +55,22 @@ def _last_sign(run: Run) -> datetime:
     return max(instant for instant in (run.changed, run.lease_until, run.next_attempt) if instant is not None)
 
 
-def _end(store: Store, run: Run, now: datetime) -> bool:
+def _end(store: Store, queue: RunQueue, run: Run, now: datetime) -> bool:
     last = f"; its last error was {run.reason}: {run.detail}" if run.reason else ""
     detail = f"nobody has worked on it since {format_instant(_last_sign(run))} and its message seems to be gone{last}"
+    letter = DeadLetter(
+        body=run.message.model_dump_json(),
+        run=str(run.key),
+        reason=ABANDONED,
+        detail=detail,
+        error_type="",
+        attempts=run.attempts,
+        first=run.created,
+        last=now,
+    )
+    queue.bury(letter)
     bill = Bill(cost_nanousd=run.reserved_nanousd)
-    match store.release(run, Status.FAILED, "abandoned", detail, bill, now=now):
+    match store.release(run, Status.FAILED, ABANDONED, detail, bill, now=now):
         case Settled(settled):
             tell_outcome(settled)
             return True

@@ -9,27 +9,30 @@ from galley import system
 from galley.observe import logger, metrics
 from galley.settings import RecoverSettings
 from sweep import sweep
+from unsent import send_unsent
 
 
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[str]]:
-    """Sweep once and return the runs that were caught up, skipped and ended, and a line for all that is broken."""
+    """Sweep once and return the runs that were caught up, skipped, ended and sent again, and a line for what is broken.
+
+    Raises:
+        galley.retry.RetryLater: when the table, the queue or Scheduler gives no answer; the next sweep does the rest.
+    """
     outside = system.current()
     settings = RecoverSettings.from_environment()
     store = outside.store(settings.table)
-    ended = end_abandoned(store, now=outside.now())
-    swept = sweep(
-        outside.schedules(settings.schedule_group),
-        store,
-        outside.queue(settings.runs_queue_url),
-        now=outside.now(),
-        trace=context.aws_request_id,
-    )
+    queue = outside.queue(settings.runs_queue_url, settings.dead_runs_queue_url)
+    now = outside.now()
+    ended = end_abandoned(store, queue, now=now)
+    sent = send_unsent(store, queue, now=now)
+    swept = sweep(outside.schedules(settings.schedule_group), store, queue, now=now, trace=context.aws_request_id)
     answer = {
         "caught_up": list(swept.caught_up),
         "skipped": list(swept.skipped),
         "ended": list(ended.runs),
-        "broken": [*swept.broken, *ended.broken],
+        "sent_again": list(sent.runs),
+        "broken": [*swept.broken, *ended.broken, *sent.broken],
     }
     for line in answer["broken"]:
         logger.error("broken: %s", line)

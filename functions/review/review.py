@@ -241,7 +241,7 @@ def _error(status: HTTPStatus, code: str, line: str, **more: object) -> Answer:
 def _refuse(error: Exception) -> Answer:
     """Shape what was raised; what is in no row of the table is our fault, and its details stay in the log."""
     status, code = next(HTTP[kind] for kind in type(error).__mro__ if kind in HTTP)
-    line = str(error)
+    line = error.detail if isinstance(error, StoreBusy | RowsDisagree) else str(error)
     if status is HTTPStatus.INTERNAL_SERVER_ERROR:
         logger.exception("%s %s failed", app.current_event.http_method, app.current_event.path)
     if isinstance(error, NotFoundError):

@@ -27,6 +27,7 @@ from contract.material import (
     queued,
     settled,
 )
+from galley.retry import LONGEST_RETRY_AFTER, Fault, RetryLater
 from galley.runs import Origin, RejectReason, Run, RunKey, SkipReason, Status
 from galley.store import (
     Bill,
@@ -159,7 +160,7 @@ def test_a_postponed_run_is_taken_over_before_its_lease_would_have_ended_and_kee
 ) -> None:
     first = claimed(store, owner="a")
     postponed = settled(
-        store.postpone(first, "overloaded", "529", BILL, now=NOW, next_attempt=NOW + timedelta(seconds=30))
+        store.postpone(first, RetryLater("overloaded", "529"), BILL, now=NOW, next_attempt=NOW + timedelta(seconds=30))
     )
 
     second = claimed(store, owner="b", now=NOW + timedelta(seconds=31))
@@ -187,10 +188,46 @@ def test_a_queued_run_is_drafted_again_with_its_resend_number_and_its_first_inst
     assert store.drafter(DIGEST).pending == 1
 
 
-def test_a_queued_run_may_be_claimed_by_a_message_of_before(store: Store) -> None:
-    queued(store)
+@pytest.mark.guarantee("G1")
+def test_g1_a_queued_run_is_claimed_by_its_own_message_and_by_none_of_before(store: Store) -> None:
+    run = queued(store)
+    before = everything(store)
 
-    assert claimed(store, message(resend=0)).resend == 1
+    assert claim(store, message(resend=0)) == Duplicate(run)
+    assert everything(store) == before
+    assert claimed(store, run.message).resend == 1
+
+
+def test_a_run_that_waits_is_not_claimed_before_its_next_attempt(store: Store) -> None:
+    again = NOW + timedelta(minutes=2)
+    waiting = settled(store.postpone(claimed(store), RetryLater("overloaded", ""), Bill(), now=NOW, next_attempt=again))
+    before = everything(store)
+
+    assert claim(store, now=again - timedelta(seconds=1)) == Busy(waiting)
+    assert everything(store) == before
+    assert claimed(store, now=again).attempts == 2
+
+
+def test_a_wait_that_only_a_clock_set_back_can_explain_is_not_waited_for(store: Store) -> None:
+    again = NOW + LONGEST_RETRY_AFTER + timedelta(seconds=1)
+    store.postpone(claimed(store), RetryLater("overloaded", ""), Bill(), now=NOW, next_attempt=again)
+
+    assert claimed(store, now=NOW).attempts == 2
+
+
+def test_only_an_attempt_that_met_a_fault_or_ended_without_a_word_is_counted_as_one(store: Store) -> None:
+    def postponed(run: Run, error: RetryLater) -> int:
+        return settled(store.postpone(run, error, Bill(), now=run.changed, next_attempt=run.changed)).faults
+
+    assert postponed(claimed(store), RetryLater("overloaded", "529")) == 0
+    assert postponed(claimed(store), Fault("unexpected_error", "division by zero")) == 1
+    crashed = claimed(store)
+    assert crashed.faults == 1
+    after = claimed(store, now=NOW + LEASE)
+    assert (after.faults, after.attempts) == (2, 4)
+    settled(store.release(after, Status.FAILED, "attempts_exhausted", "", Bill(), now=NOW))
+    again = settled(store.resend(after.key, now=NOW))
+    assert (again.faults, again.attempts) == (0, 0)
 
 
 @pytest.mark.guarantee("G2")
@@ -233,7 +270,9 @@ def test_g2_a_queued_run_needs_a_free_place_like_any_other(store: Store) -> None
         pytest.param(lambda store, run: store.release(run, Status.FAILED, "", "", Bill(), now=NOW), 1, id="failed"),
         pytest.param(lambda store, run: store.store(run, DRAFT, {}, BILL, now=NOW), 0, id="a draft waits"),
         pytest.param(
-            lambda store, run: store.postpone(run, "", "", Bill(), now=NOW, next_attempt=NOW), 0, id="tried again later"
+            lambda store, run: store.postpone(run, RetryLater("", ""), Bill(), now=NOW, next_attempt=NOW),
+            0,
+            id="tried again later",
         ),
     ],
 )
@@ -316,7 +355,9 @@ def test_g11_a_call_that_costs_more_than_the_whole_budget_is_refused_even_on_an_
         pytest.param(lambda store, run: store.store(run, DRAFT, {}, BILL, now=NOW), id="store"),
         pytest.param(lambda store, run: store.release(run, Status.FAILED, "", "", BILL, now=NOW), id="failed"),
         pytest.param(lambda store, run: store.release(run, Status.EMPTY, "", "", BILL, now=NOW), id="empty"),
-        pytest.param(lambda store, run: store.postpone(run, "", "", BILL, now=NOW, next_attempt=NOW), id="postpone"),
+        pytest.param(
+            lambda store, run: store.postpone(run, RetryLater("", ""), BILL, now=NOW, next_attempt=NOW), id="postpone"
+        ),
     ],
 )
 def test_g11_a_settled_call_frees_what_it_did_not_cost(store: Store, settle: Callable[[Store, Run], object]) -> None:

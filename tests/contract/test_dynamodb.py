@@ -28,7 +28,7 @@ from contract.material import (
     queued,
     settled,
 )
-from galley.retry import NeverSucceeds
+from galley.retry import NeverSucceeds, RetryLater
 from galley.runs import RejectReason, SkipReason, Status
 from galley.store import (
     AlreadyThere,
@@ -113,7 +113,7 @@ def test_each_operation_takes_as_few_requests_as_it_can(table: Table) -> None:
     asked(claim(store, later(1), limits), Gated, TRANSACTION)
     asked(store.skip(later(1), SkipReason.GATE, "", now=NOW), object, TRANSACTION)
     asked(store.skip(later(1), SkipReason.GATE, "", now=NOW), AlreadyThere, TRANSACTION)
-    asked(store.postpone(run, "timeout", "", BILL, now=NOW, next_attempt=NOW), object, TRANSACTION)
+    asked(store.postpone(run, RetryLater("timeout", ""), BILL, now=NOW, next_attempt=NOW), object, TRANSACTION)
     run = asked(claim(store, limits=limits, owner="b"), Claimed, TRANSACTION, TRANSACTION).run
     asked(store.store(run, DRAFT, CURSORS, BILL, now=NOW), object, TRANSACTION)
     asked(claim(store, limits=limits), Duplicate, TRANSACTION)
@@ -239,7 +239,7 @@ BUSY: dict[str, Any] = {
     "claim": lambda store, run: claim(store, later(5)),
     "store": lambda store, run: store.store(run, DRAFT, CURSORS, BILL, now=NOW),
     "release": lambda store, run: store.release(run, Status.FAILED, "refusal", "", BILL, now=NOW),
-    "postpone": lambda store, run: store.postpone(run, "timeout", "", BILL, now=NOW, next_attempt=NOW),
+    "postpone": lambda store, run: store.postpone(run, RetryLater("timeout", ""), BILL, now=NOW, next_attempt=NOW),
     "skip": lambda store, run: store.skip(later(5), SkipReason.GATE, "", now=NOW),
     "pause": lambda store, run: store.pause(DIGEST, "by hand", now=NOW),
     "resume": lambda store, run: store.resume(DIGEST, now=NOW),
@@ -306,7 +306,7 @@ def test_a_claim_under_which_the_row_keeps_changing_gives_up(table: Table) -> No
     table.cancel({"Code": "ConditionalCheckFailed", "Item": row}, FINE, times=5)
 
     with pytest.raises(StoreBusy, match="kept changing"):
-        claim(table.store)
+        claim(table.store, run.message)
 
     assert table.store.run(run.key) == run
 

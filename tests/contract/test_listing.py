@@ -21,6 +21,7 @@ from contract.material import (
     queued,
     settled,
 )
+from galley.retry import RetryLater
 from galley.runs import WATCHED, RejectReason, Run, SkipReason, Status
 from galley.store import Bill, Page, Reject, Store
 
@@ -60,7 +61,9 @@ def test_of_the_runs_being_drafted_the_first_to_lose_its_lease_is_listed_first(s
     first = claimed(store, later(1), now=NOW)
     asked = claimed(store, later(2), now=NOW - timedelta(minutes=1))
     waiting = settled(
-        store.postpone(asked, "overloaded", "", BILL, now=NOW, next_attempt=NOW + LEASE + timedelta(seconds=30))
+        store.postpone(
+            asked, RetryLater("overloaded", ""), BILL, now=NOW, next_attempt=NOW + LEASE + timedelta(seconds=30)
+        )
     )
 
     assert store.watched(Status.DRAFTING).runs == (first, waiting, second)

@@ -27,7 +27,8 @@ from contract.material import (
     settled,
 )
 from galley.drafts import Draft, text_hash
-from galley.runs import RejectReason, Run, SkipReason, Status, Usage
+from galley.retry import RetryLater
+from galley.runs import RejectReason, Run, SkipReason, Status, Usage, iso_week
 from galley.store import AlreadyThere, Bill, LeaseLost, Limits, Reject, Settled, Store, StoredDraft
 from galley.texts import CUT_MARK
 
@@ -78,7 +79,7 @@ def test_any_text_comes_back_as_it_was(store: Store, draft: Draft) -> None:
 
 def test_a_draft_that_follows_an_error_carries_it_no_longer(store: Store) -> None:
     run = claimed(store)
-    store.postpone(run, "overloaded", "529", Bill(), now=NOW, next_attempt=NOW)
+    store.postpone(run, RetryLater("overloaded", "529"), Bill(), now=NOW, next_attempt=NOW)
     again = claimed(store, owner="b")
 
     after = settled(store.store(again, DRAFT, {}, BILL, now=NOW))
@@ -108,7 +109,9 @@ def test_a_postponed_run_keeps_its_place_and_shows_its_error_and_its_next_attemp
     run = claimed(store, limits=Limits(1, None, 5_000))
     next_attempt = NOW + timedelta(minutes=2)
 
-    after = settled(store.postpone(run, "overloaded", "529 from the model", BILL, now=NOW, next_attempt=next_attempt))
+    after = settled(
+        store.postpone(run, RetryLater("overloaded", "529 from the model"), BILL, now=NOW, next_attempt=next_attempt)
+    )
 
     assert after == store.run(run.key)
     assert (after.status, after.reason, after.detail) == (Status.DRAFTING, "overloaded", "529 from the model")
@@ -119,7 +122,7 @@ def test_a_postponed_run_keeps_its_place_and_shows_its_error_and_its_next_attemp
 
 def test_the_bills_of_all_attempts_add_up(store: Store) -> None:
     first = claimed(store)
-    store.postpone(first, "timeout", "", Bill(Usage(1, 2, 3, 4), 10, "model-a"), now=NOW, next_attempt=NOW)
+    store.postpone(first, RetryLater("timeout", ""), Bill(Usage(1, 2, 3, 4), 10, "model-a"), now=NOW, next_attempt=NOW)
 
     second = claimed(store, owner="b")
     after = settled(store.store(second, DRAFT, {}, Bill(Usage(10, 20, 30, 40), 100, "model-b"), now=NOW))
@@ -129,7 +132,7 @@ def test_the_bills_of_all_attempts_add_up(store: Store) -> None:
 
 
 def test_an_attempt_without_a_call_leaves_the_model_of_the_one_before(store: Store) -> None:
-    store.postpone(claimed(store), "timeout", "", BILL, now=NOW, next_attempt=NOW)
+    store.postpone(claimed(store), RetryLater("timeout", ""), BILL, now=NOW, next_attempt=NOW)
 
     after = settled(store.release(claimed(store, owner="b"), Status.FAILED, "grace_over", "", Bill(), now=NOW))
 
@@ -181,7 +184,7 @@ SETTLING: dict[str, Callable[[Store, Run], object]] = {
     "store": lambda store, run: store.store(run, DRAFT, CURSORS, BILL, now=NOW),
     "empty": lambda store, run: store.release(run, Status.EMPTY, "nothing_new", "", BILL, now=NOW, cursors=CURSORS),
     "failed": lambda store, run: store.release(run, Status.FAILED, "refusal", "", BILL, now=NOW),
-    "postpone": lambda store, run: store.postpone(run, "timeout", "", BILL, now=NOW, next_attempt=NOW),
+    "postpone": lambda store, run: store.postpone(run, RetryLater("timeout", ""), BILL, now=NOW, next_attempt=NOW),
 }
 
 
@@ -197,7 +200,7 @@ def _taken_over_under_the_same_name(store: Store) -> tuple[Run, Run | None]:
 
 def _given_up(store: Store) -> tuple[Run, Run | None]:
     first = claimed(store, owner="a")
-    return first, settled(store.postpone(first, "timeout", "", Bill(), now=NOW, next_attempt=NOW))
+    return first, settled(store.postpone(first, RetryLater("timeout", ""), Bill(), now=NOW, next_attempt=NOW))
 
 
 def _settled_already(store: Store) -> tuple[Run, Run | None]:
@@ -273,11 +276,32 @@ def test_g6_no_cursor_moves_with_a_failure(store: Store) -> None:
     assert dict(store.cursors(DIGEST)) == {}
 
 
-@pytest.mark.parametrize("status", sorted(set(Status) - {Status.EMPTY, Status.FAILED}))
-def test_a_run_is_released_as_empty_or_failed_and_nothing_else(store: Store, status: Status) -> None:
+@pytest.mark.guarantee("G4")
+def test_g4_a_begun_run_is_skipped_with_its_reason_and_gives_its_place_back(store: Store) -> None:
     run = claimed(store)
 
-    with pytest.raises(ValueError, match="released as empty or failed"):
+    after = settled(store.release(run, Status.SKIPPED, SkipReason.PAUSED, "on holiday", BILL, now=NOW))
+
+    assert after == store.run(run.key)
+    assert (after.status, after.reason, after.owner) == (Status.SKIPPED, "paused", None)
+    assert store.drafter(DIGEST).pending == 0
+    assert store.week(DIGEST, iso_week(run.slot))["skipped:paused"] == 1
+
+
+def test_a_begun_run_is_skipped_for_no_other_reason_than_those_there_are(store: Store) -> None:
+    run = claimed(store)
+
+    with pytest.raises(ValueError, match="not a valid SkipReason"):
+        store.release(run, Status.SKIPPED, "tired", "", BILL, now=NOW)
+
+    assert store.run(run.key) == run
+
+
+@pytest.mark.parametrize("status", sorted(set(Status) - {Status.EMPTY, Status.FAILED, Status.SKIPPED}))
+def test_a_run_is_released_as_empty_failed_or_skipped_and_nothing_else(store: Store, status: Status) -> None:
+    run = claimed(store)
+
+    with pytest.raises(ValueError, match="released as empty, failed or skipped"):
         store.release(run, status, "", "", BILL, now=NOW)
 
     assert store.run(run.key) == run

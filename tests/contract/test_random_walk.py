@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from contract.material import DAY, DIGEST, DRAFT, EDIT, LEASE, NOW, REPORT, all_runs, message
+from galley.retry import RetryLater
 from galley.runs import HOLDS_A_PLACE, TRANSITIONS, RejectReason, Run, RunMessage, SkipReason, Status, Usage, iso_week
 from galley.store import Approve, Bill, Claimed, Limits, Reject, Store
 
@@ -57,7 +58,7 @@ class Walk:
             lambda: self.store.store(run, DRAFT, {}, bill, now=self.now),
             lambda: self.store.release(run, Status.EMPTY, "nothing_new", "", bill, now=self.now),
             lambda: self.store.release(run, Status.FAILED, "refusal", "", bill, now=self.now),
-            lambda: self.store.postpone(run, "timeout", "", bill, now=self.now, next_attempt=self.now),
+            lambda: self.store.postpone(run, RetryLater("timeout", ""), bill, now=self.now, next_attempt=self.now),
         ]
         return self.chance.choice(ends)()
 

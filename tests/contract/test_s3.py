@@ -1,13 +1,13 @@
 """What is S3's own: the pages of a listing, what is asked for, and errors that are nobody's outcome."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from galley.bucket import ObjectMissing, ObjectTooLarge
+from galley.bucket import BucketUnavailable, ObjectMissing, ObjectTooLarge
 from galley.bucket.s3 import S3Bucket
 from support.aws import BUCKET, Requests, client, create_bucket, error, watched
 
@@ -75,12 +75,26 @@ def test_an_objects_type_is_kept(bucket: S3Bucket) -> None:
     assert client("s3").head_object(Bucket=BUCKET, Key="a")["ContentType"] == "text/markdown; charset=utf-8"
 
 
-@pytest.mark.parametrize("code", ["AccessDenied", "NoSuchBucket", "SlowDown"])
+@pytest.mark.parametrize("code", ["AccessDenied", "NoSuchBucket"])
 def test_only_a_missing_object_is_missing(bucket: S3Bucket, requests: Requests, code: str) -> None:
     requests.answer_with(400, error(code, "something else"))
 
     with pytest.raises(ClientError, match=code):
         bucket.get("a", max_bytes=1)
+
+
+@pytest.mark.parametrize("operation", ["get", "list", "put", "delete"])
+def test_a_bucket_that_gives_no_answer_may_give_one_later(bucket: S3Bucket, requests: Requests, operation: str) -> None:
+    requests.answer_with(503, error("SlowDown", "please reduce your request rate"), times=5)
+    operations: dict[str, Callable[[], object]] = {
+        "get": lambda: bucket.get("a", max_bytes=1),
+        "list": lambda: list(bucket.list("")),
+        "put": lambda: bucket.put("a", b"", content_type="text/plain"),
+        "delete": lambda: bucket.delete("a"),
+    }
+
+    with pytest.raises(BucketUnavailable, match=r"bucket_unavailable: .*SlowDown"):
+        operations[operation]()
 
 
 def test_a_missing_object_is_named_with_its_bucket(bucket: S3Bucket) -> None:

@@ -173,6 +173,7 @@ def test_a_sweep_sends_what_is_in_its_grace_and_records_what_is_not(
         "caught_up": ["daily-digest:2026-11-27T06:00:00Z", "hourly-monitor:2026-11-27T06:00:00Z"],
         "skipped": ["nightly-sync:2026-11-26T15:30:00Z"],
         "ended": [],
+        "sent_again": [],
         "broken": [],
     }
     sent = [read_message(record["body"]) for record in received(moto)]

@@ -14,6 +14,7 @@ import pytest
 
 from galley.contract import CatchUp, Contract
 from galley.drafts import Draft, text_hash
+from galley.retry import RetryLater
 from galley.runs import Origin, RejectReason, Run, RunMessage, SkipReason, Status
 from galley.store import Approve, Bill, Claimed, Limits, Reject, Settled
 from galley.store.dynamodb import DynamoStore
@@ -76,11 +77,10 @@ def _dispatch(store: DynamoStore) -> None:
 
 def _draft(store: DynamoStore) -> None:
     store.cursors("daily-digest")
-    store.run(_message(1).key)
     _stored(store, 1)
     store.release(_claimed(store, _message(2)), Status.EMPTY, "nothing_new", "", Bill(), now=NOW, cursors={"mail": {}})
     postponed = _claimed(store, _message(3))
-    store.postpone(postponed, "overloaded", "", Bill(), now=NOW, next_attempt=NOW + timedelta(minutes=1))
+    store.postpone(postponed, RetryLater("overloaded", ""), Bill(), now=NOW, next_attempt=NOW + timedelta(minutes=1))
     _claimed(store, _message(3), NOW + timedelta(minutes=2))
     store.skip(_message(4), SkipReason.MISFIRED, "", now=NOW)
     store.pause("daily-digest", "spend_limit", now=NOW)

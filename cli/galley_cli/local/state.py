@@ -96,6 +96,7 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
             detail TEXT NOT NULL, at TEXT NOT NULL
         )""",
     ),
+    ("ALTER TABLE runs ADD COLUMN faults INTEGER NOT NULL DEFAULT 0",),
 )
 
 SCHEMA_VERSION = len(_MIGRATIONS)

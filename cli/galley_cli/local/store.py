@@ -14,6 +14,7 @@ from typing import Any
 
 from galley.drafts import Draft
 from galley.instants import format_instant, in_utc, parse_instant
+from galley.retry import RetryLater
 from galley.runs import Run, RunKey, RunMessage, SkipReason, Status
 from galley.store import (
     AlreadyThere,
@@ -58,6 +59,7 @@ _RUN_COLUMNS = (
     "detail",
     "resend",
     "attempts",
+    "faults",
     "owner",
     "lease_until",
     "next_attempt",
@@ -77,7 +79,10 @@ _JSON_COLUMNS = frozenset({"contract", "usage", "decision", "items", "warnings",
 
 # The statements below are put together from the names above and from nothing else.
 _SELECT_RUN = f"SELECT {', '.join(_RUN_COLUMNS)}, queue_at FROM runs"  # noqa: S608
-_INSERT_RUN = f"INSERT INTO runs VALUES ({', '.join('?' * (len(_RUN_COLUMNS) + 1))})"  # noqa: S608
+_INSERT_RUN = (
+    f"INSERT INTO runs ({', '.join(_RUN_COLUMNS)}, queue_at) "  # noqa: S608
+    f"VALUES ({', '.join('?' * (len(_RUN_COLUMNS) + 1))})"
+)
 _UPDATE_RUN = (
     f"UPDATE runs SET {', '.join(f'{name} = ?' for name in _RUN_COLUMNS)}, queue_at = ? "  # noqa: S608
     "WHERE drafter = ? AND slot = ? AND version = ? AND owner IS ?"
@@ -154,7 +159,7 @@ class SqliteStore:
         now: datetime,
         cursors: Mapping[str, Mapping[str, object]] | None = None,
     ) -> Settled | LeaseLost:
-        """Drafting -> empty or failed: the place is given back, the bill settled."""
+        """Drafting -> empty, failed or skipped: the place is given back, the bill settled."""
         change = changes.release(run, status, reason, detail, bill, now=now, cursors=cursors)
         with self._transaction() as rows:
             if not rows.still(run):
@@ -163,10 +168,10 @@ class SqliteStore:
             return Settled(rows.apply(change, now))
 
     def postpone(
-        self, run: Run, reason: str, detail: str, bill: Bill, *, now: datetime, next_attempt: datetime
+        self, run: Run, error: RetryLater, bill: Bill, *, now: datetime, next_attempt: datetime
     ) -> Settled | LeaseLost:
         """Keep the run drafting with its lease given up; its place stays counted, the bill is settled."""
-        change = changes.postpone(run, reason, detail, bill, now=now, next_attempt=next_attempt)
+        change = changes.postpone(run, error, bill, now=now, next_attempt=next_attempt)
         with self._transaction() as rows:
             if not rows.still(run):
                 return LeaseLost(rows.run(run.key))

@@ -1,7 +1,11 @@
-"""The two ways in which work fails: it may succeed later, or it never will."""
+"""The two ways in which work fails, and when it is tried again.
+
+Whoever raises an error says which way it is by its class. ``RetryLater``: the same work may succeed later.
+``NeverSucceeds``: doing it again would only cost money. ``judged`` sorts everything else.
+"""
 
 import hashlib
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 
 class RetryLater(Exception):
@@ -15,6 +19,14 @@ class RetryLater(Exception):
         self.reason = reason
         self.detail = detail
         self.after = after
+
+
+class AnswerLost(RetryLater):
+    """A request was sent and its answer never came: nobody knows whether it was done, nor whether it is billed."""
+
+
+class Fault(RetryLater):
+    """Nobody foresaw this error. It is tried again a few times only: most likely it is a fault of our own."""
 
 
 class NeverSucceeds(Exception):
@@ -36,7 +48,21 @@ class SpendLimitReached(NeverSucceeds):
 FIRST_WAIT = timedelta(seconds=30)
 LONGEST_WAIT = timedelta(minutes=15)
 LONGEST_RETRY_AFTER = timedelta(hours=1)
-MOST_ATTEMPTS = 5
+
+MOST_ATTEMPTS = 20
+"""How often a run is tried whose waiting no grace ends: about four hours of an outage."""
+
+MOST_FAULTS = 3
+"""How many attempts may meet a fault, or end without a word: a crash, the function's time limit."""
+
+
+def judged(error: Exception) -> RetryLater | NeverSucceeds:
+    """Return an error as one of the two ways in which work fails."""
+    match error:
+        case RetryLater() | NeverSucceeds():
+            return error
+        case _:
+            return Fault("unexpected_error", f"{type(error).__name__}: {error}")
 
 
 def wait_after(attempt: int, run: str, after: timedelta | None = None) -> timedelta:
@@ -51,6 +77,29 @@ def wait_after(attempt: int, run: str, after: timedelta | None = None) -> timede
     share = int.from_bytes(hashlib.sha256(f"{run}#{attempt}".encode()).digest()[:4]) / 2**32
     wait = whole - whole * share / 4
     return wait if after is None else max(wait, min(after, LONGEST_RETRY_AFTER))
+
+
+def next_attempt(
+    attempt: int, run: str, *, now: datetime, after: timedelta | None = None, ends: datetime | None = None
+) -> datetime | None:
+    """Return when a run is tried again after the given attempt (1 for the first); None when it is not.
+
+    A run that no grace binds (``ends`` is None) is tried ``MOST_ATTEMPTS`` times. Any other is tried until its grace
+    ends, however often that is; its last wait is cut short so that one attempt still comes within it, unless the other
+    side asked not to be called before.
+    """
+    wait = wait_after(attempt, run, after)
+    if ends is None:
+        return now + wait if attempt < MOST_ATTEMPTS else None
+    left = ends - _DELIVERY - now
+    if wait <= left:
+        return now + wait
+    soonest = FIRST_WAIT if after is None else max(FIRST_WAIT, min(after, LONGEST_RETRY_AFTER))
+    return now + left if left >= soonest else None
+
+
+_DELIVERY = timedelta(minutes=1)
+"""What is left of the grace for a message's way back when its last wait is cut short."""
 
 
 def backoff(attempt: int, first_seconds: float, share: float) -> float:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from galley.contract import Contract, DrafterName, Tick
 from galley.explain import explain
 from galley.instants import format_instant, in_utc, parse_instant
+from galley.retry import LONGEST_RETRY_AFTER
 
 _DRAFTER_NAME: TypeAdapter[str] = TypeAdapter(DrafterName)
 
@@ -66,7 +67,7 @@ class RejectReason(StrEnum):
 TRANSITIONS: dict[Status | None, frozenset[Status]] = {
     None: frozenset({Status.DRAFTING, Status.SKIPPED}),
     Status.QUEUED: frozenset({Status.DRAFTING, Status.SKIPPED}),
-    Status.DRAFTING: frozenset({Status.PENDING, Status.EMPTY, Status.FAILED}),
+    Status.DRAFTING: frozenset({Status.PENDING, Status.EMPTY, Status.FAILED, Status.SKIPPED}),
     Status.PENDING: frozenset({Status.APPROVED, Status.REJECTED, Status.EXPIRED, Status.SUPERSEDED}),
     Status.APPROVED: frozenset({Status.PUBLISHED, Status.PUBLISH_UNKNOWN}),
     Status.PUBLISH_UNKNOWN: frozenset({Status.PUBLISHED, Status.APPROVED}),
@@ -135,7 +136,8 @@ class InvalidMessage(ValueError):
 class RunMessage(BaseModel):
     """What travels in the queue: which run, on whose behalf, under which contract.
 
-    ``resend`` counts how often a person sent the run again; ``trace`` ties the log lines of one tick together.
+    ``resend`` counts how often a person sent the run again; ``renewal`` how often its worker did, to wait longer than
+    one message can; ``trace`` ties the log lines of one tick together.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -146,6 +148,7 @@ class RunMessage(BaseModel):
     contract: Contract
     schedule: str | None = None
     resend: int = Field(default=0, strict=True, ge=0)
+    renewal: int = Field(default=0, strict=True, ge=0)
     trace: str | None = None
 
     @field_validator("slot", mode="before")
@@ -167,18 +170,28 @@ class RunMessage(BaseModel):
         """The run that the message asks for."""
         return RunKey(self.drafter, self.slot)
 
-    def is_late(self, now: datetime) -> bool:
-        """Tell whether the slot is past its grace. That binds neither a backfill nor a run that a person sent again."""
+    @property
+    def grace_ends(self) -> datetime | None:
+        """Until when the slot is worth drafting; None where no grace binds: a backfill, or what a person sent again."""
         is_bound = self.origin is not Origin.BACKFILL and self.resend == 0
-        return is_bound and now - self.slot > self.contract.grace
+        return self.slot + self.contract.grace if is_bound else None
+
+    def is_late(self, now: datetime) -> bool:
+        """Tell whether the slot is past its grace."""
+        return self.grace_ends is not None and now > self.grace_ends
+
+    @property
+    def renewed(self) -> Self:
+        """The same message anew, for a queue that has handed this one out often enough."""
+        return self.model_copy(update={"renewal": self.renewal + 1})
 
     @property
     def deduplication_id(self) -> str:
-        """A hash of the run and the resend number: SQS silently swallows a repeated id for five minutes.
+        """A hash of the run and of how often it was sent: SQS silently swallows a repeated id for five minutes.
 
         https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
         """
-        return hashlib.sha256(f"{self.key}#{self.resend}".encode()).hexdigest()
+        return hashlib.sha256(f"{self.key}#{self.resend}#{self.renewal}".encode()).hexdigest()
 
 
 def read_message(body: str) -> RunMessage:
@@ -241,8 +254,9 @@ class Run:
     """One row: what has become of one slot of one drafter. Instants are in UTC, money is in nano-dollars.
 
     ``version`` rises by one at each change. While the run is drafting, ``owner`` holds the lease until
-    ``lease_until``; ``next_attempt`` is set while it waits to be tried again. ``reserved_nanousd`` is what the call
-    under way may cost at worst, counted in the spend of ``spend_day`` (a UTC date); ``cost_nanousd`` is what was paid.
+    ``lease_until``; ``next_attempt`` is set while it waits to be tried again. ``faults`` counts the attempts that met a
+    fault or ended without a word. ``reserved_nanousd`` is what the call under way may cost at worst, counted in the
+    spend of ``spend_day`` (a UTC date); ``cost_nanousd`` is what was paid.
     """
 
     drafter: str
@@ -259,6 +273,7 @@ class Run:
     detail: str | None = None
     resend: int = 0
     attempts: int = 0
+    faults: int = 0
     owner: str | None = None
     lease_until: datetime | None = None
     next_attempt: datetime | None = None
@@ -294,6 +309,10 @@ class Run:
     def lease_is_dead(self, now: datetime) -> bool:
         """Tell whether nobody works on this drafting run any more: its lease was given up or has run out."""
         return self.status is Status.DRAFTING and (self.lease_until is None or self.lease_until <= now)
+
+    def waits(self, now: datetime) -> bool:
+        """Tell whether the next attempt's time has not come. A wait longer than any can be is a clock's mistake."""
+        return self.next_attempt is not None and now < self.next_attempt <= now + LONGEST_RETRY_AFTER
 
 
 def iso_week(slot: datetime) -> str:

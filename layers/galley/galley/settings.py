@@ -64,10 +64,11 @@ class DraftSettings(Settings):
 
 
 class RecoverSettings(Settings):
-    """What recover needs: the rows, the queue and the schedules."""
+    """What recover needs: the rows, the queues and the schedules."""
 
     table: str = Field(alias="GALLEY_TABLE", min_length=1)
     runs_queue_url: str = Field(alias="GALLEY_RUNS_QUEUE_URL", min_length=1)
+    dead_runs_queue_url: str = Field(alias="GALLEY_DEAD_RUNS_QUEUE_URL", min_length=1)
     schedule_group: str = Field(alias="GALLEY_SCHEDULE_GROUP", min_length=1)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from galley.retry import NeverSucceeds, RetryLater, SpendLimitReached
+from galley.retry import AnswerLost, NeverSucceeds, RetryLater, SpendLimitReached
 from galley.runs import Usage
 from model import MARGIN, AnthropicModel, BedrockModel, Model, open_model, retry_after, sort_failure
 from offline import OfflineModel
@@ -170,9 +170,9 @@ LIMIT = "You have reached your specified workspace API usage limits. You will re
         pytest.param(fails(504, "timeout_error"), RetryLater, "timeout", id="504"),
         pytest.param(fails(529, "overloaded_error"), RetryLater, "overloaded", id="529"),
         pytest.param(sends(b"<html>bad gateway", "text/html", 502), RetryLater, "model_error", id="502 of a proxy"),
-        pytest.param(sends(b"", "text/event-stream"), RetryLater, "connection", id="nothing"),
-        pytest.param(sends(b"<html>log in", "text/html"), RetryLater, "connection", id="a page instead"),
-        pytest.param(breaks_off("headers"), RetryLater, "connection", id="broken before it began"),
+        pytest.param(sends(b"", "text/event-stream"), AnswerLost, "connection", id="nothing"),
+        pytest.param(sends(b"<html>log in", "text/html"), AnswerLost, "connection", id="a page instead"),
+        pytest.param(breaks_off("headers"), AnswerLost, "connection", id="broken before it began"),
         pytest.param(
             errs_in_stream("overloaded_error", after="headers"), RetryLater, "overloaded", id="error event at once"
         ),
@@ -184,7 +184,7 @@ LIMIT = "You have reached your specified workspace API usage limits. You will re
         ),
     ],
 )
-def test_failures_that_cost_nothing_are_sorted_into_later_and_never(
+def test_failures_without_any_answer_are_sorted_into_later_never_and_unknown(
     fake: ModelFake, reply: Reply, kind: type[Exception], reason: str
 ) -> None:
     fake.script(reply)

@@ -25,6 +25,7 @@ from contract.material import (
     pending,
     settled,
 )
+from galley.retry import RetryLater
 from galley.runs import RunKey, Status
 from galley.store import Claimed, LeaseLost, Limits, RowsDisagree, Settled, StoreBusy, UnreadableRow
 from galley_cli.local import state as state_module
@@ -109,7 +110,9 @@ def test_at_the_start_every_lease_of_an_earlier_system_is_dead(store: SqliteStor
 def test_at_the_start_a_run_that_waits_counts_as_seen_and_keeps_its_attempts(store: SqliteStore) -> None:
     """The system was off, not the run abandoned: the sweep gives its message time to come."""
     run = claimed(store)
-    postponed = store.postpone(run, "overloaded", "529", BILL, now=NOW, next_attempt=NOW + timedelta(minutes=1))
+    postponed = store.postpone(
+        run, RetryLater("overloaded", "529"), BILL, now=NOW, next_attempt=NOW + timedelta(minutes=1)
+    )
     assert isinstance(postponed, Settled)
     started = NOW + timedelta(hours=12)
     assert store.expire_leases(now=started) == ()
@@ -187,5 +190,7 @@ def test_a_place_in_a_listing_that_no_page_gave_is_refused(store: SqliteStore, a
 
 def test_a_lease_given_up_stays_in_the_listing_at_its_next_attempt(store: SqliteStore) -> None:
     waiting, working = claimed(store), claimed(store, later(1))
-    settled(store.postpone(waiting, "overloaded", "529", BILL, now=NOW, next_attempt=NOW + timedelta(hours=1)))
+    settled(
+        store.postpone(waiting, RetryLater("overloaded", "529"), BILL, now=NOW, next_attempt=NOW + timedelta(hours=1))
+    )
     assert [run.key for run in store.watched(Status.DRAFTING).runs] == [working.key, waiting.key]

@@ -77,7 +77,7 @@ def test_a_broken_schedule_is_named_and_stops_no_other(store: Store) -> None:
 
 
 def test_the_handler_sweeps_the_group_of_its_settings(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TABLE", "RUNS_QUEUE_URL", "SCHEDULE_GROUP"):
+    for name in ("TABLE", "RUNS_QUEUE_URL", "DEAD_RUNS_QUEUE_URL", "SCHEDULE_GROUP"):
         monkeypatch.setenv(f"GALLEY_{name}", "test")
     queue = RecordingQueue()
     system.install(
@@ -92,6 +92,7 @@ def test_the_handler_sweeps_the_group_of_its_settings(store: Store, monkeypatch:
         "caught_up": [str(KEY)],
         "skipped": [],
         "ended": [],
+        "sent_again": [],
         "broken": [],
     }
 

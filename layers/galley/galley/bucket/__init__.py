@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from galley.retry import RetryLater
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
@@ -31,8 +33,18 @@ class ObjectTooLarge(Exception):
     """The object is larger than the reader allows; nothing of it was returned."""
 
 
+class BucketUnavailable(RetryLater):
+    """The bucket gave no answer; it may later."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("bucket_unavailable", detail)
+
+
 class Bucket(Protocol):
-    """One bucket. Keys are text with ``/``; a prefix is the beginning of a key, not a folder."""
+    """One bucket. Keys are text with ``/``; a prefix is the beginning of a key, not a folder.
+
+    Every operation raises ``BucketUnavailable`` when the bucket gives no answer.
+    """
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """Yield every object whose key begins with the prefix, in the order of the keys' UTF-8 bytes.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from galley.retry import RetryLater
 from galley.runs import MOST_DETAIL, InvalidMessage, RunMessage, read_message
 from galley.texts import clip
 
@@ -18,11 +19,11 @@ RECEIVES_EXHAUSTED = "receives_exhausted"
 """The reason of a letter that the queue buried, or a worker that had to wait at the last receive."""
 
 
-class QueueUnavailable(Exception):
+class QueueUnavailable(RetryLater):
     """Some messages could not be sent, even after retries. ``unsent`` names their runs; the others were sent."""
 
     def __init__(self, unsent: Sequence[str], detail: str) -> None:
-        super().__init__(f"could not send {len(unsent)} run messages ({', '.join(unsent)}): {detail}")
+        super().__init__("queue_unavailable", f"could not send {len(unsent)} messages ({', '.join(unsent)}): {detail}")
         self.unsent = tuple(unsent)
 
 

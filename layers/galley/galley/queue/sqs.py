@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import random
 import re
 import time
@@ -82,7 +83,7 @@ class SqsRunQueue:
 
     def put_off(self, receipt: str, delay: timedelta) -> None:
         """Let a message that is being handled come back after the delay."""
-        seconds = int(min(max(delay, timedelta()), LONGEST_PUT_OFF).total_seconds())
+        seconds = math.ceil(min(max(delay, timedelta()), LONGEST_PUT_OFF).total_seconds())
         self._client.change_message_visibility(
             QueueUrl=_named(self._runs_url, "runs"), ReceiptHandle=receipt, VisibilityTimeout=seconds
         )

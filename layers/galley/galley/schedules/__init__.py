@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from galley.retry import RetryLater
 from galley.schedule import Calendar, calendar_of
 
 
@@ -35,6 +36,13 @@ class ScheduleDefinition:
             galley.schedule.InvalidSchedule: one line that names what is wrong with the expression or the timezone.
         """
         return calendar_of(self.expression, self.timezone, self.created, start=self.start, end=self.end)
+
+
+class SchedulesUnavailable(RetryLater):
+    """EventBridge Scheduler gave no answer; it may later."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("schedules_unavailable", detail)
 
 
 class ScheduleMissing(Exception):

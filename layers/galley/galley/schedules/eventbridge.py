@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
+from galley.aws import unavailable_as
 from galley.instants import in_utc
-from galley.schedules import ScheduleDefinition, ScheduleMissing
+from galley.schedules import ScheduleDefinition, ScheduleMissing, SchedulesUnavailable
 
 if TYPE_CHECKING:
     from mypy_boto3_scheduler import EventBridgeSchedulerClient
@@ -25,8 +26,9 @@ class EventBridgeSchedules:
         A listing has no expressions, so each schedule is asked for by itself.
         https://docs.aws.amazon.com/scheduler/latest/APIReference/API_ScheduleSummary.html
         """
-        pages = self._client.get_paginator("list_schedules").paginate(GroupName=self._group)
-        names = sorted(summary["Name"] for page in pages for summary in page["Schedules"])
+        with unavailable_as(SchedulesUnavailable):
+            pages = self._client.get_paginator("list_schedules").paginate(GroupName=self._group)
+            names = sorted(summary["Name"] for page in pages for summary in page["Schedules"])
         found = []
         for name in names:
             try:
@@ -44,12 +46,13 @@ class EventBridgeSchedules:
         return self._get(group, name)
 
     def _get(self, group: str, name: str) -> ScheduleDefinition:
-        try:
-            return _definition(self._client.get_schedule(GroupName=group, Name=name))
-        except ClientError as error:
-            if error.response["Error"]["Code"] == "ResourceNotFoundException":
-                raise ScheduleMissing(f"schedule {group}/{name} does not exist") from error
-            raise
+        with unavailable_as(SchedulesUnavailable):
+            try:
+                return _definition(self._client.get_schedule(GroupName=group, Name=name))
+            except ClientError as error:
+                if error.response["Error"]["Code"] == "ResourceNotFoundException":
+                    raise ScheduleMissing(f"schedule {group}/{name} does not exist") from error
+                raise
 
 
 def _definition(found: "GetScheduleOutputTypeDef") -> ScheduleDefinition:

@@ -13,18 +13,29 @@ from datetime import datetime
 from typing import Protocol
 
 from galley.drafts import Draft, text_hash
+from galley.retry import NeverSucceeds, RetryLater
 from galley.runs import RejectReason, Run, RunKey, RunMessage, SkipReason, Status, Usage
 
 
-class StoreBusy(Exception):
-    """Other writers held the rows for longer than the operation waits. Nothing happened; try again later."""
+class StoreBusy(RetryLater):
+    """Other writers held the rows for longer than the operation waits, or the table gave no answer.
+
+    If the answer was lost on its way, the change may have happened. The same operation, with the same instant, may be
+    asked for again: it does not happen twice.
+    """
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("store_busy", detail)
 
 
-class RowsDisagree(Exception):
+class RowsDisagree(NeverSucceeds):
     """Rows contradict each other: a count would fall below zero, a draft has no text. Nothing was changed.
 
-    No operation leaves rows like that; somebody wrote to the table by hand. Its text is one line that names them.
+    No operation leaves rows like that; somebody wrote to the table by hand. Its detail is one line that names them.
     """
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("rows_disagree", detail)
 
 
 class UnreadableRow(Exception):
@@ -65,14 +76,14 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """The run already has an outcome; there is nothing to do."""
+    """The run has an outcome already, or was sent again with a later message than this; there is nothing to do."""
 
     run: Run
 
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """Somebody else works on the run and its lease still lives."""
+    """Somebody else works on the run and its lease still lives, or the next attempt's time has not come."""
 
     run: Run
 
@@ -211,9 +222,10 @@ class Store(Protocol):
 
         Without a row, or with a queued one: it becomes drafting, attempts rise by one, the drafter's pending count
         rises by one if it is below the limit, the drafter is not paused and the day's committed spend plus the worst
-        cost is within the budget. A drafting run whose lease is dead is taken over: its place is already counted, its
-        attempts rise, and what its last owner had reserved is booked as paid, since nobody knows better; the pause and
-        the budget bind it like any other claim.
+        cost is within the budget. A drafting run whose lease is dead is taken over, not before its next attempt's time:
+        its place is already counted, its attempts rise, and what its last owner had reserved is booked as paid, since
+        nobody knows better; the pause and the budget bind it like any other claim. If that owner never gave its lease
+        up, the run's faults rise.
         When several things stand in the way, the run's own state is told first, then the pause, the gate, the budget.
         """
         ...
@@ -241,22 +253,24 @@ class Store(Protocol):
         now: datetime,
         cursors: Mapping[str, Cursor] | None = None,
     ) -> Settled | LeaseLost:
-        """Drafting -> empty or failed: the place is given back, the bill settled.
+        """Drafting -> empty, failed or skipped: the place is given back, the bill settled.
 
-        Cursors may move only with empty: what a failed run had collected is collected again. Who ends somebody else's
-        dead lease bills what that one had reserved (``run.reserved_nanousd``), as a take-over does.
+        Cursors may move only with empty: what a failed run had collected is collected again. ``reason`` is that of a
+        ``SkipReason`` where the run is skipped. Who ends somebody else's dead lease bills what that one had reserved
+        (``run.reserved_nanousd``), as a take-over does.
 
         Raises:
-            ValueError: for another status, or for cursors that would move with a failure.
+            ValueError: for another status, or for cursors that would move without an outcome.
         """
         ...
 
     def postpone(
-        self, run: Run, reason: str, detail: str, bill: Bill, *, now: datetime, next_attempt: datetime
+        self, run: Run, error: RetryLater, bill: Bill, *, now: datetime, next_attempt: datetime
     ) -> Settled | LeaseLost:
         """Keep the run drafting, with its lease given up, its last error and the next attempt's time in the row.
 
-        Its place stays counted; the bill is settled, so that only a crash is booked at its worst.
+        Its place stays counted; the bill is settled, so that only a crash is booked at its worst. A ``Fault`` is
+        counted among the run's faults.
         """
         ...
 

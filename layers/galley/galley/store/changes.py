@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from galley.drafts import Draft, text_hash
 from galley.instants import in_utc
+from galley.retry import Fault, RetryLater
 from galley.runs import (
     HOLDS_A_PLACE,
     MOST_DETAIL,
@@ -70,15 +71,21 @@ class Change:
         return iso_week(self.after.slot)
 
 
+_CLAIMABLE = frozenset({Status.QUEUED, Status.DRAFTING})
+
+
 def claim(
     seen: Run | None, message: RunMessage, limits: Limits, *, owner: str, now: datetime, lease_until: datetime
 ) -> Change | Duplicate | Busy:
     """Take the run for its next attempt, as far as its own row allows.
 
-    What the last owner of a dead lease had reserved counts as paid: nobody knows better.
+    What the last owner of a dead lease had reserved counts as paid: nobody knows better. A message from before the run
+    was sent again is not the run's any more.
     """
-    if seen is not None and seen.status is not Status.QUEUED and not seen.lease_is_dead(now):
-        return Busy(seen) if seen.status is Status.DRAFTING else Duplicate(seen)
+    if seen is not None and (seen.status not in _CLAIMABLE or message.resend < seen.resend):
+        return Duplicate(seen)
+    if seen is not None and seen.status is Status.DRAFTING and (not seen.lease_is_dead(now) or seen.waits(now)):
+        return Busy(seen)
     run = _new_run(message, Status.DRAFTING, now) if seen is None else seen
     after = replace(
         run,
@@ -86,6 +93,7 @@ def claim(
         version=_next_version(seen),
         changed=_second(now),
         attempts=run.attempts + 1,
+        faults=run.faults + (0 if run.owner is None else 1),
         owner=owner,
         lease_until=_second(lease_until + timedelta(microseconds=999_999)),
         next_attempt=None,
@@ -123,20 +131,27 @@ def release(
     """End the run without a draft. The store moves the cursors with it.
 
     Raises:
-        ValueError: when the status is neither empty nor failed, or when cursors would move with a failure.
+        ValueError: when the status is none of empty, failed and skipped, when cursors would move with another than
+            empty, or when a run is skipped for something that is no ``SkipReason``.
     """
-    if status not in {Status.EMPTY, Status.FAILED}:
-        raise ValueError(f"run {run.key} is released as empty or failed, not as {status}")
+    if status not in {Status.EMPTY, Status.FAILED, Status.SKIPPED}:
+        raise ValueError(f"run {run.key} is released as empty, failed or skipped, not as {status}")
+    if status is Status.SKIPPED:
+        reason = str(SkipReason(reason))
     if cursors and status is not Status.EMPTY:
         raise ValueError(f"run {run.key} is released as {status}; cursors move only with empty")
     settled = _settled(run, bill, now)
     return _settling(run, replace(settled, status=status, reason=reason, detail=clip(detail, MOST_DETAIL)), bill)
 
 
-def postpone(run: Run, reason: str, detail: str, bill: Bill, *, now: datetime, next_attempt: datetime) -> Change:
+def postpone(run: Run, error: RetryLater, bill: Bill, *, now: datetime, next_attempt: datetime) -> Change:
     """Give the lease up until the next attempt."""
     waiting = replace(
-        _settled(run, bill, now), reason=reason, detail=clip(detail, MOST_DETAIL), next_attempt=_second(next_attempt)
+        _settled(run, bill, now),
+        reason=error.reason,
+        detail=clip(error.detail, MOST_DETAIL),
+        faults=run.faults + (1 if isinstance(error, Fault) else 0),
+        next_attempt=_second(next_attempt),
     )
     return _settling(run, waiting, bill)
 
@@ -217,6 +232,7 @@ def resend(seen: Run, *, now: datetime) -> Change | Conflict:
         changed=_second(now),
         resend=seen.resend + 1,
         attempts=0,
+        faults=0,
         reason=None,
         detail=None,
     )

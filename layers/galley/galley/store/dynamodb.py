@@ -27,11 +27,12 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, cast
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
+from galley.aws import unavailable_as, why_unavailable
 from galley.drafts import Draft
 from galley.instants import format_instant, in_utc
-from galley.retry import NeverSucceeds, backoff
+from galley.retry import NeverSucceeds, RetryLater, backoff
 from galley.runs import Run, RunKey, RunMessage, SkipReason, Status
 from galley.store import (
     AlreadyThere,
@@ -178,15 +179,15 @@ class DynamoStore:
         now: datetime,
         cursors: Mapping[str, Cursor] | None = None,
     ) -> Settled | LeaseLost:
-        """Drafting -> empty or failed: the place is given back, the bill settled."""
+        """Drafting -> empty, failed or skipped: the place is given back, the bill settled."""
         change = changes.release(run, status, reason, detail, bill, now=now, cursors=cursors)
         return self._settle(change, self._cursors(run.drafter, cursors or {}), now)
 
     def postpone(
-        self, run: Run, reason: str, detail: str, bill: Bill, *, now: datetime, next_attempt: datetime
+        self, run: Run, error: RetryLater, bill: Bill, *, now: datetime, next_attempt: datetime
     ) -> Settled | LeaseLost:
         """Keep the run drafting, with its lease given up until the next attempt."""
-        return self._settle(changes.postpone(run, reason, detail, bill, now=now, next_attempt=next_attempt), [], now)
+        return self._settle(changes.postpone(run, error, bill, now=now, next_attempt=next_attempt), [], now)
 
     def skip(self, message: RunMessage, reason: SkipReason, detail: str, *, now: datetime) -> Settled | AlreadyThere:
         """Record that the slot is deliberately not drafted."""
@@ -263,8 +264,9 @@ class DynamoStore:
     def cursors(self, drafter: str) -> Mapping[str, Cursor]:
         """Return each source's cursor, as stored with the last draft made from it."""
         query = _query(self._table, "pk = :pk AND begins_with(sk, :source)", pk=_drafter_pk(drafter), source=_SOURCE)
-        pages = self._client.get_paginator("query").paginate(**query, ConsistentRead=True)
-        rows = (_plain_row(item) for page in pages for item in page["Items"])
+        with unavailable_as(StoreBusy):
+            pages = self._client.get_paginator("query").paginate(**query, ConsistentRead=True)
+            rows = [_plain_row(item) for page in pages for item in page["Items"]]
         return {row["sk"].removeprefix(_SOURCE): json.loads(row["cursor"]) for row in rows}
 
     def drafter(self, drafter: str) -> DrafterState:
@@ -432,7 +434,7 @@ class DynamoStore:
         """Write all or nothing, and return the first part whose condition failed.
 
         Raises:
-            StoreBusy: when other writers held the rows through all tries.
+            StoreBusy: when other writers held the rows through all tries, or the table gave no answer.
         """
         items = [write.item for write in writes]
         content = json.dumps([items, in_utc(now).isoformat()], sort_keys=True)
@@ -444,6 +446,11 @@ class DynamoStore:
             try:
                 self._client.transact_write_items(TransactItems=items, ClientRequestToken=token)
                 return None
+            except BotoCoreError as error:
+                why = why_unavailable(error)
+                if why is None:
+                    raise
+                raise StoreBusy(f"table {self._table}: {why}") from error
             except ClientError as error:
                 failed = _first_failure(writes, error)
                 if isinstance(failed, _Failed):
@@ -452,7 +459,8 @@ class DynamoStore:
         raise StoreBusy(f"table {self._table}: {in_the_way} at each of {TRIES} tries")
 
     def _get(self, key: Row) -> Row | None:
-        found = self._client.get_item(TableName=self._table, Key=_attributes(key), ConsistentRead=True)
+        with unavailable_as(StoreBusy):
+            found = self._client.get_item(TableName=self._table, Key=_attributes(key), ConsistentRead=True)
         return _plain_row(found["Item"]) if "Item" in found else None
 
     def _page(self, query: dict[str, Any], partition: Row, rest: Sequence[str], limit: int, after: str | None) -> Page:
@@ -462,7 +470,8 @@ class DynamoStore:
             {} if after is None else {"ExclusiveStartKey": _attributes(_place(after, partition, rest))}
         )
         while len(found) <= limit:
-            answer = self._client.query(**query, **begin, Limit=limit + 1 - len(found))
+            with unavailable_as(StoreBusy):
+                answer = self._client.query(**query, **begin, Limit=limit + 1 - len(found))
             found += answer["Items"]
             if "LastEvaluatedKey" not in answer:
                 break
@@ -478,13 +487,6 @@ class DynamoStore:
 
 
 _SOURCE = "SOURCE#"
-_BUSY = {
-    "ProvisionedThroughputExceededException",
-    "RequestLimitExceeded",
-    "ThrottlingException",
-    "TransactionConflictException",
-    "TransactionInProgressException",
-}
 _BUSY_REASONS = {"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"}
 
 
@@ -493,7 +495,7 @@ def _busy_code(error: ClientError) -> str:
     code = error.response["Error"]["Code"]
     if code == "ValidationException" and "size" in error.response["Error"]["Message"]:
         raise _too_large(str(error)) from error
-    if code not in _BUSY:
+    if why_unavailable(error) is None:
         raise error
     return code
 
