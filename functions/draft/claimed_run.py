@@ -7,6 +7,7 @@ that a crash between the two is repeated, not lost.
 
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import cache
 from typing import assert_never
 
 from attempt import Attempt, Done, Outcome, Workplace, dead_letter, last_end
@@ -143,7 +144,7 @@ class ClaimedRun:
             slot=self.run.slot,
             looked_at=self._outside.now(),
             window=lambda: window_of(self.attempt.message, drafter, self._outside.schedules),
-            cursors=self._outside.store.cursors(drafter.name),
+            cursors=cache(lambda: self._outside.store.cursors(drafter.name)),
             bucket=self._outside.bucket,
             fetch=self._outside.fetch,
             desk_url=self._outside.desk_url,

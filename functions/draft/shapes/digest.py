@@ -77,7 +77,7 @@ class _Look:
 
 
 def _look(source: MailSource | FeedSource, assignment: Assignment, room: int) -> _Look:
-    cursor = assignment.cursors.get(source.id)
+    cursor = assignment.cursors().get(source.id)
     limits = SourceLimits(max_items=min(source.max_items, room), max_chars=MOST_CHARS)
     match source:
         case MailSource():

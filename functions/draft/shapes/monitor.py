@@ -74,7 +74,7 @@ def collect(assignment: Assignment) -> Material:
         NeverSucceeds: ``invalid_address``, when a source's own address is at fault; ``invalid_cursor``.
     """
     sources = [source for source in assignment.drafter.sources if isinstance(source, HealthSource)]
-    before = {source.id: _standing(assignment.cursors.get(source.id), source) for source in sources}
+    before = {source.id: _standing(assignment.cursors().get(source.id), source) for source in sources}
     looks = [
         _Look(source, before[source.id], found, *decide(before[source.id], found, assignment.slot))
         for source, found in zip(sources, _check_all(sources, assignment), strict=True)

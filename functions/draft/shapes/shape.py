@@ -27,7 +27,8 @@ class Assignment:
     """One run, as a shape sees it: what it is about is bounded by its slot, never by "now".
 
     ``looked_at`` is when the shape looks, in UTC: to be told beside what can only be seen at that moment, no more.
-    ``window`` is asked for only by the shapes that need it, since the schedule must then be looked up.
+    ``window`` is asked for only by the shapes that need it, since the schedule must then be looked up, and ``cursors``
+    (each source's place, as stored with the last draft made from it) only by those that keep one.
     ``desk_url`` is the review desk's own address, what ``desk:`` stands for in a source.
     """
 
@@ -35,7 +36,7 @@ class Assignment:
     slot: datetime
     looked_at: datetime
     window: Callable[[], Window]
-    cursors: Mapping[str, Cursor]
+    cursors: Callable[[], Mapping[str, Cursor]]
     bucket: Bucket
     fetch: Fetch
     desk_url: str

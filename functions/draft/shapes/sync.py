@@ -74,7 +74,7 @@ def collect(assignment: Assignment) -> Material:
     """
     index = _Index(assignment.bucket, assignment.drafter.name)
     synced = [
-        _sync(assignment.bucket, index, source, assignment.cursors.get(source.id))
+        _sync(assignment.bucket, index, source, assignment.cursors().get(source.id))
         for source in assignment.drafter.sources
         if isinstance(source, DocumentsSource)
     ]

@@ -274,8 +274,15 @@ def test_nothing_new_is_empty_and_costs_no_call(bench: Bench, monkeypatch: pytes
 @pytest.mark.guarantee("G6")
 @pytest.mark.parametrize("failure", [RetryLater("overloaded", "529"), NeverSucceeds("refusal", "no")])
 def test_g6_a_cursor_moves_only_with_the_draft_made_from_it(
-    bench: Bench, collected: list[Assignment], failure: Exception
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
+    read: list[object] = []
+
+    def reads(assignment: Assignment) -> Material:
+        read.append(assignment.cursors())
+        return MATERIAL
+
+    collects(monkeypatch, reads)
     bench.model.script = [failure, ANSWER]
     bench.deliver()
     assert bench.store.cursors("daily-digest") == {}
@@ -283,7 +290,7 @@ def test_g6_a_cursor_moves_only_with_the_draft_made_from_it(
     bench.at = later + MINUTE
     bench.deliver(message(slot=later))
     assert bench.store.cursors("daily-digest") == dict(MATERIAL.cursors)
-    assert dict(collected[-1].cursors) == {}
+    assert read == [{}, {}]
 
 
 @pytest.mark.guarantee("G5")
@@ -674,6 +681,18 @@ def test_a_message_that_cannot_be_read_is_buried_as_it_is(bench: Bench, body: st
     assert [(letter.body, letter.run, letter.reason) for letter in bench.queue.buried] == [
         (body, None, "invalid_message")
     ]
+
+
+def test_the_cursors_are_read_once_and_only_by_shapes_that_keep_a_place(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[str] = []
+    monkeypatch.setattr(bench.store, "cursors", lambda drafter: reads.append(drafter) or {})
+    bench.deliver()
+    assert reads == []
+    collects(monkeypatch, lambda assignment: Material(nothing_new=f"{assignment.cursors()}{assignment.cursors()}"))
+    bench.deliver(message(slot=SLOT + MINUTE))
+    assert reads == ["daily-digest"]
 
 
 def test_the_window_is_asked_for_only_by_shapes_that_need_it(bench: Bench, collected: list[Assignment]) -> None:

@@ -50,7 +50,7 @@ def assign(bucket: MemoryBucket) -> Assign:
             slot=slot,
             looked_at=slot + LOOKED_AFTER,
             window=given,
-            cursors=cursors or {},
+            cursors=lambda: cursors or {},
             bucket=bucket,
             fetch=fetch,
             desk_url=desk_url,
