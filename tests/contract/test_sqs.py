@@ -293,6 +293,7 @@ DEAD_TICKS: dict[str, tuple[dict[str, Any], DeadTick]] = {
             "AWS.Scheduler.InternalServerError",
             "Rate exceeded. (20 retries)",
             datetime(2026, 3, 2, 6, tzinfo=UTC),
+            "arn:aws:scheduler:eu-west-2:123456789012:schedule/galley/DailyDigest",
         ),
     ),
     "Scheduler says little": (

@@ -1,7 +1,7 @@
 """A system for tests: the adapters that a test gives, a clock that it sets, and Lambda's context."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -78,6 +78,12 @@ class RecordingQueue:
 
     def dead_ticks(self, *, limit: int = 100) -> tuple[DeadTick, ...]:
         return ()
+
+    def remove_dead_runs(self, ids: Collection[str]) -> frozenset[str]:
+        raise AssertionError("nothing under test takes letters away")
+
+    def remove_dead_ticks(self, ids: Collection[str]) -> frozenset[str]:
+        raise AssertionError("nothing under test takes ticks away")
 
 
 @dataclass(frozen=True)

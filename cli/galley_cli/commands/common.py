@@ -158,6 +158,7 @@ _KNOWN: Mapping[int, tuple[str, ...]] = {
         "galley.store.StoreBusy",
         "galley.store.UnreadableRow",
         "galley.queue.QueueUnavailable",
+        "galley.queue.RemovalFailed",
         "botocore.exceptions.BotoCoreError",
         "botocore.exceptions.ClientError",
     ),

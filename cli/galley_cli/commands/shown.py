@@ -1,5 +1,6 @@
 """Runs and letters as lines for people, and letters as JSON. Instants are in UTC."""
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)
+_CONTROL = re.compile("[^\t\n\x20-\x7e\xa0-\U0010ffff]")
 
 
 def as_json(value: object) -> Any:
@@ -62,7 +64,12 @@ def value_lines(value: Any, name: str = "") -> Iterator[str]:
     values = list(named_values(value, name))
     width = max((len(one) for one, _ in values), default=0)
     for one, text in values:
-        yield f"{one:{width}}  {text}"
+        yield printable(f"{one:{width}}  {text}")
+
+
+def printable(text: str) -> str:
+    """Return the text with a mark in the place of each control character: what comes from outside moves no cursor."""
+    return _CONTROL.sub("\ufffd", text)
 
 
 def named_values(value: Any, name: str = "") -> Iterator[tuple[str, str]]:

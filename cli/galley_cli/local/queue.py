@@ -16,13 +16,13 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-v
 
 import sqlite3
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from galley.instants import format_instant, parse_instant, utc_now
-from galley.queue import MAX_RECEIVES, DeadLetter, DeadTick, QueueUnavailable, receives_exhausted
+from galley.queue import MAX_RECEIVES, DeadLetter, DeadTick, QueueUnavailable, RemovalFailed, receives_exhausted
 from galley.runs import MOST_DETAIL, RunMessage
 from galley.texts import clip
 from galley_cli.local.state import StateBusy, StateDirectory, stamp, unstamp, unstamp_or_none
@@ -120,22 +120,42 @@ class SqliteQueues:
         """List dead run messages, oldest first."""
         with self._state.read() as db:
             found = db.execute(
-                "SELECT body, run, reason, detail, error_type, attempts, first, last FROM dead_runs "
+                "SELECT body, run, reason, detail, error_type, attempts, first, last, sequence FROM dead_runs "
                 "ORDER BY last, sequence LIMIT ?",
                 (limit,),
             ).fetchall()
         return tuple(
-            DeadLetter(body, run, reason, detail, error_type, attempts, parse_instant(first), parse_instant(last))
-            for body, run, reason, detail, error_type, attempts, first, last in found
+            DeadLetter(
+                body, run, reason, detail, kind, attempts, parse_instant(first), parse_instant(last), str(sequence)
+            )
+            for body, run, reason, detail, kind, attempts, first, last, sequence in found
         )
 
     def dead_ticks(self, *, limit: int = 100) -> tuple[DeadTick, ...]:
         """List dead ticks, oldest first."""
         with self._state.read() as db:
             found = db.execute(
-                "SELECT body, reason, detail, at FROM dead_ticks ORDER BY at, sequence LIMIT ?", (limit,)
+                "SELECT body, reason, detail, at, sequence FROM dead_ticks ORDER BY at, sequence LIMIT ?", (limit,)
             ).fetchall()
-        return tuple(DeadTick(body, reason, detail, parse_instant(at)) for body, reason, detail, at in found)
+        return tuple(
+            DeadTick(body, reason, detail, parse_instant(at), id=str(sequence))
+            for body, reason, detail, at, sequence in found
+        )
+
+    def remove_dead_runs(self, ids: Collection[str]) -> frozenset[str]:
+        """Take away the letters of these ids, and return the ids of those that were taken away."""
+        return self._remove_dead("DELETE FROM dead_runs WHERE sequence = ?", ids)
+
+    def remove_dead_ticks(self, ids: Collection[str]) -> frozenset[str]:
+        """Take away the ticks of these ids, and return the ids of those that were taken away."""
+        return self._remove_dead("DELETE FROM dead_ticks WHERE sequence = ?", ids)
+
+    def _remove_dead(self, statement: str, ids: Collection[str]) -> frozenset[str]:
+        try:
+            with self._state.write() as db:
+                return frozenset(one for one in ids if db.execute(statement, (one,)).rowcount == 1)
+        except StateBusy as error:
+            raise RemovalFailed((), str(error)) from error
 
     def receive(self, *, visibility: timedelta, limit: int = 1) -> tuple[Delivery, ...]:
         """Hand out messages, the oldest first, at most one of each group. They are nobody else's for ``visibility``.

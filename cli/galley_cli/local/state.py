@@ -97,6 +97,7 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )""",
     ),
     ("ALTER TABLE runs ADD COLUMN faults INTEGER NOT NULL DEFAULT 0",),
+    ("ALTER TABLE runs ADD COLUMN dismissed TEXT",),
 )
 
 SCHEMA_VERSION = len(_MIGRATIONS)

@@ -73,6 +73,7 @@ _RUN_COLUMNS = (
     "drafted",
     "decision",
     "published",
+    "dismissed",
 )
 _TEXT_COLUMNS = ("title", "body", "items", "warnings", "model", "channels", "edited_title", "edited_body")
 _JSON_COLUMNS = frozenset({"contract", "usage", "decision", "items", "warnings", "channels"})
@@ -213,6 +214,15 @@ class SqliteStore:
             if seen is None:
                 return NoSuchRun()
             change = changes.resend(seen, now=now)
+            return change if isinstance(change, Conflict) else Settled(rows.apply(change, now))
+
+    def dismiss(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:
+        """Let a failed run be listed no longer."""
+        with self._transaction() as rows:
+            seen = rows.run(key)
+            if seen is None:
+                return NoSuchRun()
+            change = changes.dismiss(seen, now=now)
             return change if isinstance(change, Conflict) else Settled(rows.apply(change, now))
 
     def settle_publication(

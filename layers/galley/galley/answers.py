@@ -29,6 +29,7 @@ def run_answer(run: Run) -> dict[str, Any]:
         "changed": format_instant(run.changed),
         "drafted": _instant(run.drafted),
         "published": _instant(run.published),
+        "dismissed": _instant(run.dismissed),
         "next_attempt": _instant(run.next_attempt),
         "lease_until": _instant(run.lease_until),
         "attempts": run.attempts,

@@ -256,7 +256,8 @@ class Run:
     ``version`` rises by one at each change. While the run is drafting, ``owner`` holds the lease until
     ``lease_until``; ``next_attempt`` is set while it waits to be tried again. ``faults`` counts the attempts that met a
     fault or ended without a word. ``reserved_nanousd`` is what the call under way may cost at worst, counted in the
-    spend of ``spend_day`` (a UTC date); ``cost_nanousd`` is what was paid.
+    spend of ``spend_day`` (a UTC date); ``cost_nanousd`` is what was paid. ``dismissed`` is when a person was done with
+    a failed run.
     """
 
     drafter: str
@@ -287,6 +288,7 @@ class Run:
     drafted: datetime | None = None
     decision: Decision | None = None
     published: datetime | None = None
+    dismissed: datetime | None = None
 
     @property
     def key(self) -> RunKey:

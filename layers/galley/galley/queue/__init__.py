@@ -3,8 +3,8 @@
 ``galley.queue.sqs`` keeps them in Amazon SQS; on one machine they are in SQLite with the same semantics.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -27,6 +27,14 @@ class QueueUnavailable(RetryLater):
         self.unsent = tuple(unsent)
 
 
+class RemovalFailed(Exception):
+    """Some of the dead could not be removed. ``removed`` are the ids of those that were; its text is one line."""
+
+    def __init__(self, removed: Collection[str], detail: str) -> None:
+        super().__init__(f"could not remove every dead message: {detail}")
+        self.removed = frozenset(removed)
+
+
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
     """A message that will not be tried again by itself, and why.
@@ -35,7 +43,8 @@ class DeadLetter:
     the instants of its first and last attempt. A letter that the queue itself buried, after ``MAX_RECEIVES``, has the
     reason ``receives_exhausted``: the code never lived long enough to say more. Both instants are then its burial. A
     worker that had to wait at the last receive buries the message under the same reason, and says for what it waited.
-    Of the detail ``MOST_DETAIL`` characters are kept.
+    Of the detail ``MOST_DETAIL`` characters are kept. ``id`` is what the queue calls a letter for as long as it lies
+    there; it is none of what the letter says, and empty before the letter is buried.
     """
 
     body: str
@@ -46,6 +55,7 @@ class DeadLetter:
     attempts: int
     first: datetime
     last: datetime
+    id: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "detail", clip(self.detail, MOST_DETAIL))
@@ -71,12 +81,18 @@ def receives_exhausted(body: str, receives: int, at: datetime) -> DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class DeadTick:
-    """A tick that never became run messages, and what its sender says of it."""
+    """A tick that never became run messages, and what its sender says of it.
+
+    ``at`` is when it died, or, where the queue knows that, the instant at which its schedule was due; then ``schedule``
+    is the schedule's ARN. ``id`` is what the queue calls the tick for as long as it lies there.
+    """
 
     body: str
     reason: str
     detail: str
     at: datetime
+    schedule: str | None = None
+    id: str = field(default="", compare=False)
 
 
 class RunQueue(Protocol):
@@ -108,4 +124,18 @@ class RunQueue(Protocol):
 
     def dead_ticks(self, *, limit: int = 100) -> tuple[DeadTick, ...]:
         """List dead ticks without taking them away."""
+        ...
+
+    def remove_dead_runs(self, ids: Collection[str]) -> frozenset[str]:
+        """Take away the letters of these ids, and return the ids of those that were taken away.
+
+        One that is gone already is nothing. Somebody else's listing may hide one: it is waited for, for some seconds.
+
+        Raises:
+            RemovalFailed: when the queue could not be asked; it names those that were taken away before.
+        """
+        ...
+
+    def remove_dead_ticks(self, ids: Collection[str]) -> frozenset[str]:
+        """Do for dead ticks what ``remove_dead_runs`` does for letters."""
         ...

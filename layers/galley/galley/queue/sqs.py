@@ -6,14 +6,15 @@ import math
 import random
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from galley.instants import format_instant, parse_instant
-from galley.queue import MAX_RECEIVES, DeadLetter, DeadTick, QueueUnavailable, receives_exhausted
+from galley.queue import MAX_RECEIVES, DeadLetter, DeadTick, QueueUnavailable, RemovalFailed, receives_exhausted
 from galley.retry import backoff
 from galley.runs import RunMessage
 
@@ -32,6 +33,9 @@ API_SendMessageBatch.html); a queue made before 2025 takes no more than this."""
 
 TRIES = 4
 FIRST_WAIT_SECONDS = 0.1
+FIRST_LOOK_AGAIN_SECONDS = 0.5
+"""How long a removal waits, at first, for what somebody else's listing may hide: a listing takes a second or two."""
+
 LONGEST_PUT_OFF = timedelta(hours=12) - timedelta(minutes=15)
 """SQS counts its 12 hours from the receipt, and a function may have run for 15 minutes since."""
 
@@ -118,6 +122,14 @@ class SqsRunQueue:
         found = self._peek(_named(self._dead_ticks_url, "dead ticks"), limit)
         return tuple(sorted(map(_dead_tick, found), key=lambda tick: tick.at))
 
+    def remove_dead_runs(self, ids: Collection[str]) -> frozenset[str]:
+        """Take away the letters of these ids, and return the ids of those that were taken away."""
+        return self._remove(_named(self._dead_runs_url, "dead runs"), ids)
+
+    def remove_dead_ticks(self, ids: Collection[str]) -> frozenset[str]:
+        """Take away the ticks of these ids, and return the ids of those that were taken away."""
+        return self._remove(_named(self._dead_ticks_url, "dead ticks"), ids)
+
     def _send_batch(self, batch: Sequence[RunMessage]) -> tuple[list[RunMessage], str]:
         """Send up to ten messages and return those that could not be sent, and why."""
         unsent, detail = list(batch), ""
@@ -145,29 +157,85 @@ class SqsRunQueue:
         found: dict[str, MessageTypeDef] = {}
         try:
             while len(found) < limit:
-                answer = self._client.receive_message(
-                    QueueUrl=url,
-                    MaxNumberOfMessages=min(BATCH, limit - len(found)),
-                    VisibilityTimeout=PEEK_SECONDS,
-                    WaitTimeSeconds=self._poll_seconds,
-                    MessageSystemAttributeNames=["SentTimestamp"],
-                    MessageAttributeNames=["All"],
-                )
-                new = {message["MessageId"]: message for message in answer.get("Messages", [])}
-                if new.keys() <= found.keys():
+                received = self._receive(url, min(BATCH, limit - len(found)))
+                new = received.keys() - found.keys()
+                found |= received  # of a message that came twice, the later receipt shows it again
+                if not new:
                     break
-                found |= new
         finally:
-            messages = list(found.values())
-            for start in range(0, len(messages), BATCH):
-                self._client.change_message_visibility_batch(
-                    QueueUrl=url,
-                    Entries=[
-                        {"Id": str(number), "ReceiptHandle": message["ReceiptHandle"], "VisibilityTimeout": 0}
-                        for number, message in enumerate(messages[start : start + BATCH])
-                    ],
-                )
-        return messages
+            self._show(url, found.values())
+        return list(found.values())
+
+    def _remove(self, url: str, ids: Collection[str]) -> frozenset[str]:
+        """Look through the queue until all of them are removed, or several looks in a row have found none.
+
+        What is not found is gone, or hidden for the moment: by somebody else's listing, or as a follower in a message
+        group of which something is hidden.
+        """
+        wanted, removed = frozenset(ids), set[str]()
+        misses = 0
+        try:
+            while not wanted <= removed and misses < TRIES:
+                if misses:
+                    self._sleep(backoff(misses, FIRST_LOOK_AGAIN_SECONDS, self._jitter()))
+                before = len(removed)
+                self._remove_visible(url, wanted, removed)
+                misses = misses + 1 if len(removed) == before else 0
+        except (ClientError, BotoCoreError) as error:
+            raise RemovalFailed(removed, str(error)) from error
+        return frozenset(removed)
+
+    def _remove_visible(self, url: str, wanted: frozenset[str], removed: set[str]) -> None:
+        """Go through what is visible once, delete what is wanted and show the rest again; add to ``removed``."""
+        kept: dict[str, MessageTypeDef] = {}
+        try:
+            while not wanted <= removed:
+                received = self._receive(url, BATCH)
+                new = received.keys() - kept.keys()
+                kept |= received
+                if not new:
+                    break
+                for gone in self._delete(url, [received[one] for one in received if one in wanted]):
+                    removed.add(gone)
+                    del kept[gone]
+        finally:
+            self._show(url, kept.values())
+
+    def _receive(self, url: str, most: int) -> dict[str, "MessageTypeDef"]:
+        answer = self._client.receive_message(
+            QueueUrl=url,
+            MaxNumberOfMessages=most,
+            VisibilityTimeout=PEEK_SECONDS,
+            WaitTimeSeconds=self._poll_seconds,
+            MessageSystemAttributeNames=["SentTimestamp"],
+            MessageAttributeNames=["All"],
+        )
+        return {message["MessageId"]: message for message in answer.get("Messages", [])}
+
+    def _delete(self, url: str, messages: Sequence["MessageTypeDef"]) -> list[str]:
+        """Delete up to ten messages and return the ids of those that are gone."""
+        if not messages:
+            return []
+        answer = self._client.delete_message_batch(
+            QueueUrl=url,
+            Entries=[
+                {"Id": str(number), "ReceiptHandle": message["ReceiptHandle"]}
+                for number, message in enumerate(messages)
+            ],
+        )
+        return [messages[int(one["Id"])]["MessageId"] for one in answer.get("Successful", [])]
+
+    def _show(self, url: str, hidden: Iterable["MessageTypeDef"]) -> None:
+        """Let others receive at once what was received to look at."""
+        messages = list(hidden)
+        for start in range(0, len(messages), BATCH):
+            self._client.change_message_visibility_batch(
+                QueueUrl=url,
+                Entries=[
+                    {"Id": str(number), "ReceiptHandle": message["ReceiptHandle"], "VisibilityTimeout": 0}
+                    for number, message in enumerate(messages[start : start + BATCH])
+                ],
+            )
 
 
 def _named(url: str, what: str) -> str:
@@ -231,7 +299,7 @@ def _letter(message: "MessageTypeDef") -> DeadLetter:
     said = {name: value.get("StringValue", "") for name, value in message.get("MessageAttributes", {}).items()}
     sent = _sent(message)
     if "reason" not in said:
-        return receives_exhausted(message["Body"], MAX_RECEIVES, sent)
+        return replace(receives_exhausted(message["Body"], MAX_RECEIVES, sent), id=message["MessageId"])
     return DeadLetter(
         body=message["Body"],
         run=said.get("run"),
@@ -241,6 +309,7 @@ def _letter(message: "MessageTypeDef") -> DeadLetter:
         attempts=int(said["attempts"]) if said.get("attempts", "").isdecimal() else 0,
         first=_instant(said.get("first"), sent),
         last=_instant(said.get("last"), sent),
+        id=message["MessageId"],
     )
 
 
@@ -253,16 +322,19 @@ def _dead_tick(message: "MessageTypeDef") -> DeadTick:
     """
     record = _invocation_record(message["Body"])
     if record is not None:
-        return _failed_invocation(record, _sent(message))
+        return _failed_invocation(record, message["MessageId"], _sent(message))
     said = {name: value.get("StringValue", "") for name, value in message.get("MessageAttributes", {}).items()}
     detail = said.get("ERROR_MESSAGE", "")
     if "RETRY_ATTEMPTS" in said:
         detail = f"{detail} ({said['RETRY_ATTEMPTS']} retries)".strip()
+    due = _instant_or_none(said.get("SCHEDULED_TIME"))
     return DeadTick(
         body=message["Body"],
         reason=said.get("ERROR_CODE", "unknown"),
         detail=detail,
-        at=_instant(said.get("SCHEDULED_TIME"), _sent(message)),
+        at=due or _sent(message),
+        schedule=None if due is None else said.get("SCHEDULE_ARN"),
+        id=message["MessageId"],
     )
 
 
@@ -277,7 +349,7 @@ def _invocation_record(body: str) -> dict[str, Any] | None:
     return record if is_record else None
 
 
-def _failed_invocation(record: dict[str, Any], sent: datetime) -> DeadTick:
+def _failed_invocation(record: dict[str, Any], message_id: str, sent: datetime) -> DeadTick:
     context, answer = record["requestContext"], record.get("responsePayload")
     error = answer if isinstance(answer, dict) else {}
     said = ": ".join(str(error[name]) for name in ("errorType", "errorMessage") if error.get(name))
@@ -286,6 +358,7 @@ def _failed_invocation(record: dict[str, Any], sent: datetime) -> DeadTick:
         reason=str(context.get("condition", "unknown")),
         detail=f"{said or 'no answer'} ({context.get('approximateInvokeCount', '?')} attempts)",
         at=_instant(record.get("timestamp"), sent),
+        id=message_id,
     )
 
 
@@ -294,7 +367,11 @@ def _sent(message: "MessageTypeDef") -> datetime:
 
 
 def _instant(text: object, otherwise: datetime) -> datetime:
+    return _instant_or_none(text) or otherwise
+
+
+def _instant_or_none(text: object) -> datetime | None:
     try:
         return parse_instant(str(text))
     except ValueError:
-        return otherwise
+        return None

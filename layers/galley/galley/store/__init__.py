@@ -306,6 +306,10 @@ class Store(Protocol):
         """
         ...
 
+    def dismiss(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:
+        """Let a failed run be listed no longer: it stays failed, and it can still be sent again."""
+        ...
+
     def settle_publication(
         self, run: Run, status: Status, detail: str, *, now: datetime
     ) -> Settled | Conflict | NoSuchRun:

@@ -235,8 +235,16 @@ def resend(seen: Run, *, now: datetime) -> Change | Conflict:
         faults=0,
         reason=None,
         detail=None,
+        dismissed=None,
     )
     return Change(seen, after)
+
+
+def dismiss(seen: Run, *, now: datetime) -> Change | Conflict:
+    """Let nobody watch a failed run any more."""
+    if seen.status is not Status.FAILED or seen.dismissed is not None:
+        return Conflict(seen)
+    return Change(seen, replace(seen, version=_next_version(seen), changed=_second(now), dismissed=_second(now)))
 
 
 def settle_publication(run: Run, status: Status, detail: str, *, now: datetime) -> Change:
@@ -274,7 +282,7 @@ def queue_at(run: Run) -> datetime | None:
 
     A drafting run stands at the end of its lease, so that the dead leases come first.
     """
-    if run.status not in WATCHED:
+    if run.status not in WATCHED or run.dismissed is not None:
         return None
     return run.lease_until or run.next_attempt or run.changed
 

@@ -231,6 +231,10 @@ class DynamoStore:
         """Failed -> queued, with the resend number raised by one and the attempts counted anew."""
         return self._change(key, lambda seen: changes.resend(seen, now=now), [], now)
 
+    def dismiss(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:
+        """Let a failed run be listed no longer."""
+        return self._change(key, lambda seen: changes.dismiss(seen, now=now), [], now)
+
     def settle_publication(
         self, run: Run, status: Status, detail: str, *, now: datetime
     ) -> Settled | Conflict | NoSuchRun:

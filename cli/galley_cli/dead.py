@@ -1,0 +1,507 @@
+"""What failed for good, runs and ticks: how it is listed, sent again and discarded.
+
+A dead run is known by its letters in the queue, by its failed row, or by both. To send it again takes three steps: the
+row, the message, the letters. They are done in this order, so that a crash between two of them loses nothing, and the
+same again repairs it: a queued row's message may be sent twice, and a letter that is older than its row's resend number
+was answered before. What was sent goes through the claim like any other message, so it drafts no slot twice and passes
+no gate.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import assert_never
+
+from galley.contract import InvalidTick, Tick, read_tick
+from galley.listing import all_watched
+from galley.queue import DeadLetter, DeadTick, QueueUnavailable, RemovalFailed, RunQueue
+from galley.retry import NeverSucceeds, RetryLater
+from galley.runs import (
+    InvalidMessage,
+    InvalidRunKey,
+    Origin,
+    Run,
+    RunKey,
+    RunMessage,
+    Status,
+    messages_for,
+    read_message,
+)
+from galley.store import Conflict, NoSuchRun, Settled, Store, UnreadableRow
+
+MOST_LISTED = 1_000
+"""How many letters, and how many ticks, are looked at in one listing."""
+
+MOST_ROUNDS = 200
+"""How many listings ``resend_all`` goes through. Of the letters of one drafter that SQS buried, each shows ten."""
+
+SHORT_ID = 8
+"""How many characters of a queue's id a person types."""
+
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DeadRun:
+    """A run that failed for good, as the queue and the table each know it; one of them may not.
+
+    ``name`` is what a person calls it: its key, or ``letter-`` and an id for a letter that names no run; then ``key``
+    is None.
+    """
+
+    name: str
+    key: RunKey | None
+    letters: tuple[DeadLetter, ...] = ()
+    row: Run | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTick:
+    """A dead tick and what a person calls it: ``tick-`` and an id."""
+
+    name: str
+    tick: DeadTick
+
+
+DeadThing = DeadRun | NamedTick
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """All that is dead, oldest first, and a line for each row that cannot be read."""
+
+    runs: tuple[DeadRun, ...]
+    ticks: tuple[NamedTick, ...]
+    unreadable: tuple[str, ...]
+
+    @property
+    def all(self) -> tuple[DeadThing, ...]:
+        """The runs, and the ticks after them."""
+        return (*self.runs, *self.ticks)
+
+    def find(self, name: str) -> DeadThing | None:
+        """Return what a person calls so. A run that is not listed is returned without letters and row.
+
+        Raises:
+            InvalidRunKey: when nothing could be called so.
+        """
+        kind, dash, rest = name.partition("-")
+        if dash and ":" not in name and kind in {"letter", "tick"}:
+            letters = (run for run in self.runs if run.key is None and rest in {_id(run.name), run.letters[0].id})
+            ticks = (tick for tick in self.ticks if rest in {_id(tick.name), tick.tick.id})
+            return next(letters, None) if kind == "letter" else next(ticks, None)
+        key = RunKey.parse(name)
+        return next((run for run in self.runs if run.key == key), DeadRun(str(key), key))
+
+
+def list_dead(store: Store, queue: RunQueue) -> Dead:
+    """Return the letters joined with their rows, the failed rows without a letter, and the dead ticks."""
+    failed = all_watched(store, Status.FAILED)
+    rows = {row.key: row for row in failed.runs}
+    unreadable = list(failed.unreadable)
+    letters: dict[RunKey, list[DeadLetter]] = {}
+    nameless: list[DeadLetter] = []
+    for letter in queue.dead_runs(limit=MOST_LISTED):
+        key = run_of(letter)
+        if key is None:
+            nameless.append(letter)
+        else:
+            letters.setdefault(key, []).append(letter)
+    runs = []
+    for key, found in letters.items():
+        row = rows.pop(key, None)
+        if row is None:
+            try:
+                row = store.run(key)
+            except UnreadableRow as error:
+                if str(error) not in unreadable:
+                    unreadable.append(str(error))
+        runs.append(DeadRun(str(key), key, tuple(found), row))
+    short = _short([letter.id for letter in nameless])
+    runs += [DeadRun(f"letter-{short[letter.id]}", None, (letter,)) for letter in nameless]
+    runs.sort(key=lambda run: run.letters[0].last)
+    runs += [DeadRun(str(key), key, (), row) for key, row in rows.items()]
+    ticks = queue.dead_ticks(limit=MOST_LISTED)
+    short = _short([tick.id for tick in ticks])
+    named = tuple(NamedTick(f"tick-{short[tick.id]}", tick) for tick in ticks)
+    return Dead(tuple(runs), named, tuple(unreadable))
+
+
+def run_of(letter: DeadLetter) -> RunKey | None:
+    """Return the run that a letter is about: its message's, since that is what would be sent, else the one it names."""
+    try:
+        return read_message(letter.body).key
+    except InvalidMessage:
+        pass
+    try:
+        return None if letter.run is None else RunKey.parse(letter.run)
+    except InvalidRunKey:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Requeue:
+    """Let the failed row be queued, and send its message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send this message; the row, where there is one, stays as it is."""
+
+    message: RunMessage
+
+
+@dataclass(frozen=True, slots=True)
+class SentBefore:
+    """The run was sent again since it died, and the row is past it: only the letters are left over."""
+
+    row: Run
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Send nothing; ``why`` is one line."""
+
+    why: str
+
+
+Step = Requeue | Send | SentBefore | Refuse
+
+
+def next_step(key: RunKey, row: Run | None, letters: Sequence[DeadLetter]) -> Step:
+    """Decide how a run is sent again, from its row as it is now and its letters.
+
+    A message whose letter lies there is not on its way any more. Where the row still waits for that very message, it
+    is sent as a renewal: under the same deduplication id the queue might swallow it.
+    """
+    messages = [message for letter in letters if (message := _readable(letter)) is not None]
+    if row is None:
+        if messages:
+            resend = max(message.resend for message in messages) + 1
+            return Send(messages[-1].model_copy(update={"resend": resend, "renewal": 0}))
+        return Refuse(_unreadable(key, letters) if letters else f"there is no run {key} and no dead letter of it")
+    match row.status:
+        case Status.FAILED:
+            return Requeue()
+        case Status.QUEUED:
+            lost = [message.renewal for message in messages if message.resend >= row.resend]
+            return Send(row.message.model_copy(update={"renewal": max(lost) + 1}) if lost else row.message)
+    if letters and len(messages) == len(letters) and all(message.resend < row.resend for message in messages):
+        return SentBefore(row)
+    return Refuse(f"run {key} is {_state(row)}; {_remedy(row, letters)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Unpublished:
+    """No tick, but the record of an approved run that publish could not handle."""
+
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadSweep:
+    """No tick, but the event of a sweep that failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableTick:
+    """What cannot be read as a tick; ``why`` is one line."""
+
+    why: str
+
+
+def read_dead_tick(dead: DeadTick) -> Tick | Unpublished | DeadSweep | UnreadableTick:
+    """Return what lies among the dead ticks."""
+    try:
+        body = json.loads(dead.body)
+    except ValueError:
+        body = None
+    match body:
+        case {"run": run}:
+            return Unpublished(str(run))
+        case {"sweep": _}:
+            return DeadSweep()
+    try:
+        return read_tick(dead.body, "its body")
+    except InvalidTick as error:
+        return UnreadableTick(str(error))
+
+
+def messages_of(tick: Tick, dead: DeadTick, trace: str) -> list[RunMessage]:
+    """Return the run messages of a dead tick, for its own slot and as sent again by a person.
+
+    Where the tick has no slot, it is the minute that the queue knows: that of the schedule, or of the tick's death for
+    one that somebody had sent by hand.
+    """
+    by_hand = tick.slot is None and dead.schedule is None
+    messages = messages_for(
+        tick,
+        tick.slot or dead.at.replace(second=0, microsecond=0),
+        origin=Origin.MANUAL if by_hand else Origin.SCHEDULE,
+        schedule=tick.schedule or dead.schedule,
+        trace=trace,
+    )
+    return [message.model_copy(update={"resend": 1}) for message in messages]
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What was sent again: the runs of a dead run (one) or of a dead tick."""
+
+    name: str
+    runs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotDone:
+    """What was not done, and why, in one line."""
+
+    name: str
+    why: str
+
+
+@dataclass(slots=True)
+class Report:
+    """What became of what was to be sent again or discarded, each by its name.
+
+    ``sent_before``: only the letters were left, of runs that were sent again before. ``not_found``: a letter or a tick
+    was not there any more to be taken away; somebody else took it, or looks at it at the moment.
+    """
+
+    sent: list[Sent] = field(default_factory=list)
+    sent_before: list[str] = field(default_factory=list)
+    discarded: list[str] = field(default_factory=list)
+    refused: list[NotDone] = field(default_factory=list)
+    not_found: list[str] = field(default_factory=list)
+
+
+class Resending:
+    """Sends the dead again, each once, and reports what became of each. A failure of one stops no other."""
+
+    def __init__(self, store: Store, queue: RunQueue, *, now: Callable[[], datetime], trace: str) -> None:
+        """Prepare; ``trace`` ties together what is sent for ticks."""
+        self.report = Report()
+        self._store = store
+        self._queue = queue
+        self._now = now
+        self._trace = trace
+        self._answered: dict[str, int] = {}
+        self._seen: set[tuple[str, str]] = set()
+
+    def resend(self, things: Iterable[DeadThing]) -> None:
+        """Send runs and ticks again, then take their letters and ticks away."""
+        letters: dict[str, str] = {}
+        ticks: dict[str, str] = {}
+        try:
+            for thing in things:
+                match thing:
+                    case DeadRun() as run if self._notice(run.name, [letter.id for letter in run.letters]):
+                        if self._sends_run(run):
+                            letters |= {letter.id: run.name for letter in run.letters}
+                    case DeadRun(name, _, found):
+                        letters |= {letter.id: name for letter in found if self._is_answered(name, letter)}
+                    case NamedTick(name, tick):
+                        self._notice(name, [tick.id])
+                        if self._sends_tick(name, tick):
+                            ticks[tick.id] = name
+        finally:
+            _remove(self._queue.remove_dead_runs, letters, self.report)
+            _remove(self._queue.remove_dead_ticks, ticks, self.report)
+
+    def resend_all(self) -> None:
+        """Send all of the dead again, until a listing shows none that is new.
+
+        One run is sent once, even if it fails again meanwhile: its new letter stays.
+        """
+        for _ in range(MOST_ROUNDS):
+            new = [thing for thing in list_dead(self._store, self._queue).all if self._is_new(thing)]
+            if not new:
+                return
+            self.resend(new)
+        self.report.refused.append(NotDone("--all", "more are dead than one command goes through; repeat it"))
+
+    def _is_new(self, thing: DeadThing) -> bool:
+        ids = [letter.id for letter in thing.letters] if isinstance(thing, DeadRun) else [thing.tick.id]
+        return any((thing.name, one) not in self._seen for one in ["", *ids])
+
+    def _notice(self, name: str, ids: Sequence[str]) -> bool:
+        """Remember what is looked at; tell whether its name is new."""
+        is_new = (name, "") not in self._seen
+        self._seen.update((name, one) for one in ["", *ids])
+        return is_new
+
+    def _is_answered(self, name: str, letter: DeadLetter) -> bool:
+        """Tell whether a letter that came into view later is older than what was sent."""
+        self._seen.add((name, letter.id))
+        message = _readable(letter)
+        return message is not None and message.resend < self._answered.get(name, 0)
+
+    def _sends_run(self, dead: DeadRun) -> bool:
+        """Send a run again, or refuse to; tell whether its letters are answered by it."""
+        if dead.key is None:
+            self._refuse(dead.name, _unreadable(dead.name, dead.letters))
+            return False
+        try:
+            return self._steps(dead, dead.key)
+        except RetryLater as error:
+            self._refuse(dead.name, f"{dead.name}: {error.detail}; nothing is lost, send it again")
+        except NeverSucceeds as error:
+            self._refuse(dead.name, f"{dead.name}: {error.detail}")
+        except UnreadableRow as error:
+            self._refuse(dead.name, str(error))
+        return False
+
+    def _steps(self, dead: DeadRun, key: RunKey) -> bool:
+        for _ in range(_TRIES):
+            step = next_step(key, self._store.run(key), dead.letters)
+            match step:
+                case Requeue():
+                    match self._store.resend(key, now=self._now()):
+                        case Settled(run):
+                            return self._send(dead.name, run.message)
+                        case Conflict() | NoSuchRun():
+                            continue  # somebody else was first: look again
+                case Send(message):
+                    return self._send(dead.name, message)
+                case SentBefore(row):
+                    self._answered[dead.name] = row.resend
+                    self.report.sent_before.append(dead.name)
+                    return True
+                case Refuse(why):
+                    self._refuse(dead.name, why)
+                    return False
+                case _:
+                    assert_never(step)
+        self._refuse(dead.name, f"run {key} was changed by somebody else each time; try again")
+        return False
+
+    def _send(self, name: str, message: RunMessage) -> bool:
+        self._queue.send([message])
+        self._answered[name] = message.resend
+        self.report.sent.append(Sent(name, (str(message.key),)))
+        return True
+
+    def _sends_tick(self, name: str, dead: DeadTick) -> bool:
+        tick = read_dead_tick(dead)
+        match tick:
+            case Tick():
+                messages = messages_of(tick, dead, self._trace)
+                try:
+                    self._queue.send(messages)
+                except QueueUnavailable as error:
+                    self._refuse(name, f"{name}: {error.detail}; the tick stays, send it again")
+                    return False
+                self.report.sent.append(Sent(name, tuple(str(message.key) for message in messages)))
+                return True
+            case Unpublished(run):
+                why = f"is no tick: publish could not handle run {run}, which stays approved; its log says why"
+            case DeadSweep():
+                why = "is no tick but a sweep, and the next sweep does what it left undone"
+            case UnreadableTick(line):
+                why = f"cannot be sent: {line}"
+            case _:
+                assert_never(tick)
+        self._refuse(name, f"{name} {why}; 'galley dlq discard {name}' takes it away")
+        return False
+
+    def _refuse(self, name: str, why: str) -> None:
+        self.report.refused.append(NotDone(name, why))
+
+
+def discard_dead(store: Store, queue: RunQueue, things: Iterable[DeadThing], *, now: datetime, report: Report) -> None:
+    """Take letters and ticks away, and let failed rows be listed no longer; add what became of each to the report.
+
+    The row comes first, so that what a crash leaves is still listed.
+    """
+    letters: dict[str, str] = {}
+    ticks: dict[str, str] = {}
+    for thing in things:
+        match thing:
+            case DeadRun():
+                refusal = _refusal_to_dismiss(store, thing, now)
+                if refusal is not None:
+                    report.refused.append(NotDone(thing.name, refusal))
+                    continue
+                letters |= {letter.id: thing.name for letter in thing.letters}
+            case NamedTick(_, tick):
+                ticks[tick.id] = thing.name
+            case _:
+                assert_never(thing)
+        report.discarded.append(thing.name)
+    _remove(queue.remove_dead_runs, letters, report)
+    _remove(queue.remove_dead_ticks, ticks, report)
+
+
+def _refusal_to_dismiss(store: Store, dead: DeadRun, now: datetime) -> str | None:
+    """Let a failed row be listed no longer; return why nothing of the run can be discarded, if nothing can."""
+    if dead.key is None:
+        return None
+    try:
+        outcome = store.dismiss(dead.key, now=now)
+    except UnreadableRow as error:
+        return None if dead.letters else str(error)
+    except (NeverSucceeds, RetryLater) as error:
+        return f"{dead.name}: {error.detail}; nothing of it was discarded"
+    match outcome:
+        case Settled():
+            return None
+        case Conflict(run) if run.dismissed is not None:
+            return None
+        case Conflict(run):
+            return None if dead.letters else f"run {run.key} is {_state(run)}; there is nothing to discard"
+        case NoSuchRun():
+            return None if dead.letters else f"there is no run {dead.key} and no dead letter of it"
+    assert_never(outcome)
+
+
+def _remove(remove: Callable[[Collection[str]], frozenset[str]], names: dict[str, str], report: Report) -> None:
+    """Remove by the ids, and report the names of what was not removed."""
+    if not names:
+        return
+    try:
+        removed = remove(names.keys())
+    except RemovalFailed as error:
+        for name in dict.fromkeys(name for one, name in names.items() if one not in error.removed):
+            report.refused.append(
+                NotDone(name, f"{name} still lies among the dead: {error}; the same again removes it")
+            )
+        return
+    report.not_found.extend(dict.fromkeys(name for one, name in names.items() if one not in removed))
+
+
+def _readable(letter: DeadLetter) -> RunMessage | None:
+    try:
+        return read_message(letter.body)
+    except InvalidMessage:
+        return None
+
+
+def _unreadable(name: object, letters: Sequence[DeadLetter]) -> str:
+    try:
+        read_message(letters[-1].body)
+    except InvalidMessage as error:
+        cannot = f"the message of {name} cannot be read, so it cannot be sent: {error}"
+        return f"{cannot}; 'galley dlq discard {name}' takes it away"
+    return ""
+
+
+def _state(run: Run) -> str:
+    return f"{run.status} ({run.reason})" if run.reason else str(run.status)
+
+
+def _remedy(row: Run, letters: Sequence[DeadLetter]) -> str:
+    if row.status is Status.DRAFTING:
+        return "it is sent again once it has failed, and a sweep fails it when nobody works on it any more"
+    return "there is nothing to send" + ("; its letters can be discarded" if letters else "")
+
+
+def _id(name: str) -> str:
+    return name.partition("-")[2]
+
+
+def _short(ids: Sequence[str]) -> dict[str, str]:
+    """Return the beginning of each id, or the whole where several begin alike."""
+    beginnings = Counter(one[:SHORT_ID] for one in ids)
+    return {one: one[:SHORT_ID] if beginnings[one[:SHORT_ID]] == 1 else one for one in ids}
