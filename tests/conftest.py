@@ -7,6 +7,7 @@ import pytest
 from hypothesis import settings
 
 from galley import system
+from support.dynamodb_local import dynamodb_local as dynamodb_local
 
 KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "VIRTUAL_ENV", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER")
 FAKE = {

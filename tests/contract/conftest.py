@@ -1,27 +1,27 @@
-"""Every test of this folder runs once for each implementation that is there."""
+"""Every test of this folder runs once for each implementation."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import time_machine
 
-from contract.implementations import RunQueueUnderTest
+from contract.implementations import RunQueueUnderTest, aws, dynamodb_local, local
 from galley.bucket import Bucket
 from galley.store import Store
+from support.dynamodb_local import LOOPBACK
 
-IMPLEMENTATIONS = [name for name in ("aws", "local") if find_spec(f"contract.implementations.{name}") is not None]
 START = datetime(2026, 3, 2, 6, 0, tzinfo=UTC)
+ON_DYNAMODB_LOCAL = pytest.param("dynamodb_local", marks=LOOPBACK)
 
 
-@pytest.fixture(params=IMPLEMENTATIONS)
+@pytest.fixture(params=["aws", "local"])
 def implementation(request: pytest.FixtureRequest) -> Any:
     """The module whose adapters the test runs on."""
-    return import_module(f"contract.implementations.{request.param}")
+    return {"aws": aws, "local": local}[request.param]
 
 
 @pytest.fixture
@@ -31,10 +31,17 @@ def clock() -> Iterator[time_machine.Traveller]:
         yield traveller
 
 
-@pytest.fixture
-def store(implementation: Any, tmp_path: Path) -> Iterator[Store]:
+@pytest.fixture(params=["aws", "local", ON_DYNAMODB_LOCAL])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """An empty store."""
-    with implementation.open_store(tmp_path) as opened:
+    with _empty_store(request, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(params=["local", ON_DYNAMODB_LOCAL, pytest.param("dynamodb_local_contended", marks=LOOPBACK)])
+def shared_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """An empty store that several threads may use at once: moto is none."""
+    with _empty_store(request, tmp_path) as opened:
         yield opened
 
 
@@ -50,3 +57,17 @@ def bucket(implementation: Any, tmp_path: Path) -> Iterator[Bucket]:
     """An empty bucket."""
     with implementation.open_bucket(tmp_path) as opened:
         yield opened
+
+
+def _empty_store(request: pytest.FixtureRequest, folder: Path) -> AbstractContextManager[Store]:
+    match request.param:
+        case "aws":
+            return aws.open_store(folder)
+        case "local":
+            return local.open_store(folder)
+        case "dynamodb_local":
+            return dynamodb_local.open_store(request.getfixturevalue("dynamodb_local"))
+        case "dynamodb_local_contended":
+            return dynamodb_local.open_contended_store(request.getfixturevalue("dynamodb_local"))
+        case other:
+            raise AssertionError(f"no implementation is called {other}")

@@ -69,7 +69,10 @@ def claim(
     owner: str = "invocation-1",
     now: datetime = NOW,
 ) -> ClaimOutcome:
-    """Claim a run, by default the one of ``message()``, for five minutes."""
+    """Claim a run, by default the one of ``message()``, for five minutes.
+
+    Who claims a run for the second time at one instant must be another owner: to DynamoDB it is the same request again.
+    """
     return store.claim(asked or message(), limits, owner=owner, now=now, lease_until=now + LEASE)
 
 

@@ -193,9 +193,9 @@ def test_g1_a_queued_run_is_claimed_by_its_own_message_and_by_none_of_before(sto
     run = queued(store)
     before = everything(store)
 
-    assert claim(store, message(resend=0)) == Duplicate(run)
+    assert claim(store, message(resend=0), owner="b") == Duplicate(run)
     assert everything(store) == before
-    assert claimed(store, run.message).resend == 1
+    assert claimed(store, run.message, owner="c").resend == 1
 
 
 def test_a_run_that_waits_is_not_claimed_before_its_next_attempt(store: Store) -> None:
@@ -212,7 +212,7 @@ def test_a_wait_that_only_a_clock_set_back_can_explain_is_not_waited_for(store: 
     again = NOW + LONGEST_RETRY_AFTER + timedelta(seconds=1)
     store.postpone(claimed(store), RetryLater("overloaded", ""), Bill(), now=NOW, next_attempt=again)
 
-    assert claimed(store, now=NOW).attempts == 2
+    assert claimed(store, owner="b", now=NOW).attempts == 2
 
 
 def test_only_an_attempt_that_met_a_fault_or_ended_without_a_word_is_counted_as_one(store: Store) -> None:
@@ -220,8 +220,8 @@ def test_only_an_attempt_that_met_a_fault_or_ended_without_a_word_is_counted_as_
         return settled(store.postpone(run, error, Bill(), now=run.changed, next_attempt=run.changed)).faults
 
     assert postponed(claimed(store), RetryLater("overloaded", "529")) == 0
-    assert postponed(claimed(store), Fault("unexpected_error", "division by zero")) == 1
-    crashed = claimed(store)
+    assert postponed(claimed(store, owner="b"), Fault("unexpected_error", "division by zero")) == 1
+    crashed = claimed(store, owner="c")
     assert crashed.faults == 1
     after = claimed(store, now=NOW + LEASE)
     assert (after.faults, after.attempts) == (2, 4)

@@ -62,7 +62,7 @@ class AwsSystem:
 
         from galley.store.dynamodb import DynamoStore
 
-        return DynamoStore(boto3.client("dynamodb", config=_client_config()), table)
+        return DynamoStore(boto3.client("dynamodb", config=client_config()), table)
 
     @cache  # noqa: B019 - one system lives as long as the process
     def queue(self, runs_url: str, dead_runs_url: str = "", dead_ticks_url: str = "") -> RunQueue:
@@ -71,7 +71,7 @@ class AwsSystem:
 
         from galley.queue.sqs import SqsRunQueue
 
-        return SqsRunQueue(boto3.client("sqs", config=_client_config()), runs_url, dead_runs_url, dead_ticks_url)
+        return SqsRunQueue(boto3.client("sqs", config=client_config()), runs_url, dead_runs_url, dead_ticks_url)
 
     @cache  # noqa: B019 - one system lives as long as the process
     def bucket(self, name: str) -> Bucket:
@@ -80,7 +80,7 @@ class AwsSystem:
 
         from galley.bucket.s3 import S3Bucket
 
-        return S3Bucket(boto3.client("s3", config=_client_config()), name)
+        return S3Bucket(boto3.client("s3", config=client_config()), name)
 
     @cache  # noqa: B019 - one system lives as long as the process
     def schedules(self, group: str) -> Schedules:
@@ -89,7 +89,7 @@ class AwsSystem:
 
         from galley.schedules.eventbridge import EventBridgeSchedules
 
-        return EventBridgeSchedules(boto3.client("scheduler", config=_client_config()), group)
+        return EventBridgeSchedules(boto3.client("scheduler", config=client_config()), group)
 
     def secret(self, name: str, *, refresh: bool = False) -> str:
         """Return the secret's text."""
@@ -102,8 +102,8 @@ class AwsSystem:
             raise LookupError(f"secret {name}: {error}; check that it exists and that the role may read it") from error
 
 
-def _client_config() -> "Config":
-    """Bounded waits, so that a hanging endpoint cannot eat the function's time limit."""
+def client_config() -> "Config":
+    """Return how every client asks AWS: with bounded waits, so that a hanging endpoint cannot eat the time limit."""
     from botocore.config import Config
 
     return Config(connect_timeout=3, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 4})

@@ -1,9 +1,9 @@
-"""What the contract suite runs against. Each module here offers the same three functions:
+"""What the contract suite runs against. ``aws`` (moto) and ``local`` (one machine) offer the same three functions:
 
 ``open_store(folder)``, ``open_queue(folder)`` and ``open_bucket(folder)``, each a context manager over an empty, fresh
-adapter. ``folder`` is the test's own directory. Where a test needs time it stands still and is moved by the test
-(``clock`` in conftest.py), so adapters must read it where time-machine can set it: ``datetime.now(UTC)`` or
-``time.time()``, at each call.
+adapter. ``folder`` is the test's own directory. ``dynamodb_local`` has a store alone, at the endpoint of a server.
+Where a test needs time it stands still and is moved by the test (``clock`` in conftest.py), so adapters must read it
+where time-machine can set it: ``datetime.now(UTC)`` or ``time.time()``, at each call.
 """
 
 from dataclasses import dataclass
