@@ -4,7 +4,6 @@ The message is a real one: it was sent to the queue and received from it, so tha
 visibility shows in when the queue hands it out again.
 """
 
-import json
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
