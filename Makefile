@@ -1,5 +1,7 @@
 # make run      the system on this machine, and the address of its review desk
-# make test     the tests; ARGS="-k gate" passes arguments on
+# make test     the tests; ARGS="-k gate" passes arguments on; .ci/prepare installs Java and npm for some of them
+# make bench    the benchmarks, into docs/benchmarks.md; some minutes, needs Java 17
+# make simulate 20,000 stories of the run protocol on SQLite, 2,000 of them on DynamoDB too; half an hour
 # make lint     what a machine can say about the code
 # make sam      validate and build the deployment, in an environment of its own; needs Python 3.13
 # make check    the template's schedules and the drafters' files
@@ -8,7 +10,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := run
-.PHONY: help setup run test lint sam check
+.PHONY: help setup run test bench simulate lint sam check
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
@@ -34,6 +36,15 @@ run: .venv/for-running
 
 test: .venv/for-testing
 	@$(PYTHON) -m pytest -n 2 $(ARGS)
+
+bench: .venv/for-benchmarks
+	@PYTHONPATH=$(subst $() ,:,$(strip $(wildcard functions/*)):tests) \
+	  POWERTOOLS_SERVICE_NAME=galley POWERTOOLS_METRICS_NAMESPACE=Galley $(PYTHON) -m bench $(ARGS)
+
+STORIES ?= 20000
+STORIES_ON_DYNAMODB ?= 2000
+simulate: .venv/for-testing
+	@STORIES=$(STORIES) STORIES_ON_DYNAMODB=$(STORIES_ON_DYNAMODB) $(PYTHON) -m pytest -n 2 tests/simulation $(ARGS)
 
 lint: .venv/for-testing
 	@$(PYTHON) -m ruff check .
@@ -68,6 +79,11 @@ check: .venv/for-running
 .venv/for-testing: .venv/for-running tests/requirements.txt
 	@echo "Installing what testing needs into .venv."
 	@$(PIP_INSTALL) --requirement tests/requirements.txt
+	@touch $@
+
+.venv/for-benchmarks: .venv/for-testing tests/bench/requirements.txt
+	@echo "Installing what the benchmarks need into .venv."
+	@$(PIP_INSTALL) --requirement tests/bench/requirements.txt
 	@touch $@
 
 # SAM's builder takes the interpreter of the functions' runtime from the PATH.

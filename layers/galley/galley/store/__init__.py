@@ -223,9 +223,10 @@ class Store(Protocol):
         Without a row, or with a queued one: it becomes drafting, attempts rise by one, the drafter's pending count
         rises by one if it is below the limit, the drafter is not paused and the day's committed spend plus the worst
         cost is within the budget. A drafting run whose lease is dead is taken over, not before its next attempt's time:
-        its place is already counted, its attempts rise, and what its last owner had reserved is booked as paid, since
-        nobody knows better; the pause and the budget bind it like any other claim. If that owner never gave its lease
-        up, the run's faults rise.
+        its place is already counted, and kept only if the count is within the limit: whoever claimed it may have been
+        bound by another one. Its attempts rise, and what its last owner had reserved is booked as paid, since nobody
+        knows better; the pause and the budget bind it like any other claim. If that owner never gave its lease up, the
+        run's faults rise.
         When several things stand in the way, the run's own state is told first, then the pause, the gate, the budget.
         """
         ...

@@ -268,9 +268,15 @@ class DynamoStore:
     def cursors(self, drafter: str) -> Mapping[str, Cursor]:
         """Return each source's cursor, as stored with the last draft made from it."""
         query = _query(self._table, "pk = :pk AND begins_with(sk, :source)", pk=_drafter_pk(drafter), source=_SOURCE)
-        with unavailable_as(StoreBusy):
-            pages = self._client.get_paginator("query").paginate(**query, ConsistentRead=True)
-            rows = [_plain_row(item) for page in pages for item in page["Items"]]
+        rows: list[Row] = []
+        begin: dict[str, Any] = {}
+        while True:
+            with unavailable_as(StoreBusy):
+                answer = self._client.query(**query, **begin, ConsistentRead=True)
+            rows += map(_plain_row, answer["Items"])
+            if "LastEvaluatedKey" not in answer:
+                break
+            begin = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
         return {row["sk"].removeprefix(_SOURCE): json.loads(row["cursor"]) for row in rows}
 
     def drafter(self, drafter: str) -> DrafterState:
@@ -346,14 +352,18 @@ class DynamoStore:
         return _Write(_Part.RUN, {"Update": self._on(key, update)})
 
     def _gate(self, change: Change, limits: Limits) -> _Write:
-        """Take a place, if the drafter is not paused and one is free. A run that holds a place only asks for the pause.
+        """Take a place, if the drafter is not paused and one is free. Who holds one keeps it only within the limit.
 
         A limit of zero lets nobody in, not even where no row counts yet.
         """
         key = _state_key(change.after.drafter)
         not_paused = "attribute_not_exists(paused)"
         if not change.places:
-            check = {"Key": _attributes(key), "ConditionExpression": not_paused}
+            check = {
+                "Key": _attributes(key),
+                "ConditionExpression": f"{not_paused} AND pending <= :limit",
+                "ExpressionAttributeValues": _attributes({":limit": limits.pending}),
+            }
             return _Write(_Part.GATE, {"ConditionCheck": self._told(check)})
         first_place = "attribute_not_exists(pending)"
         free_place = f"({first_place} OR pending < :limit)" if limits.pending > 0 else "pending < :limit"

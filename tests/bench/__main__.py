@@ -1,0 +1,39 @@
+"""``make bench``: measure everything, print it, and write it into docs/benchmarks.md."""
+
+import sys
+
+from bench import dynamodb, end_to_end
+from bench.figures import machine, write_section
+from support.dynamodb_local import Unavailable
+from support.outside import ROOT
+
+PAGE = ROOT / "docs" / "benchmarks.md"
+PACKAGES = ("APScheduler", "SQLAlchemy", "boto3", "aws-lambda-powertools", "pydantic")
+
+
+def main() -> None:
+    """Run all benchmarks; it takes some minutes."""
+    _tell("DynamoDB Local: CPU time, then up to 100,000 rows ...")
+    try:
+        costs, cpu = dynamodb.measure()
+    except Unavailable as unavailable:
+        sys.exit(f"make bench: {unavailable}")
+    _tell("End to end, seven rounds of each side ...")
+    whole = end_to_end.measure()
+    sections = (
+        f"Measured on {machine(*PACKAGES)}.",
+        f"### Requests and capacity units\n\n{costs.report()}",
+        f"### From messages sent to drafts stored, on one machine\n\n{whole.report()}",
+        f"### Our own CPU time\n\n{cpu.report()}",
+    )
+    text = "\n\n".join(sections)
+    write_section(PAGE, text)
+    print(text)  # noqa: T201
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

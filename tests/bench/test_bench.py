@@ -1,0 +1,63 @@
+"""The benchmarks still run: at the smallest size, and without a look at any time."""
+
+from pathlib import Path
+
+import pytest
+
+from bench import dynamodb, end_to_end
+from bench.figures import BEGIN, END, write_section
+from support.dynamodb_local import LOOPBACK, Unavailable
+from support.outside import ROOT
+
+
+@LOOPBACK
+def test_the_benchmark_over_dynamodb_still_runs_and_requests_do_not_grow_with_rows() -> None:
+    try:
+        costs, cpu = dynamodb.measure(levels=((10, 1), (60, 20)), rounds=1, runs=2)
+    except Unavailable as unavailable:
+        pytest.skip(f"DynamoDB Local does not run here: {unavailable}")
+
+    asked = {(cost.outcome, cost.rows): cost.operations for cost in costs.found if cost.side == dynamodb.OURS}
+    assert asked == {
+        (outcome, rows): operations
+        for rows in (10, 60)
+        for outcome, operations in (
+            (dynamodb.DRAFTED, ["TransactWriteItems", "TransactWriteItems"]),
+            (dynamodb.FROM_A_PLACE, ["TransactWriteItems", "Query", "TransactWriteItems"]),
+            (dynamodb.DUPLICATE, ["TransactWriteItems"]),
+            (dynamodb.GATED, ["TransactWriteItems", "TransactWriteItems"]),
+        )
+    }
+    assert costs.stays_the_same(dynamodb.OURS)
+    assert dynamodb.FROM_A_PLACE in costs.report()
+    assert "botocore" in cpu.report()
+
+
+@pytest.mark.enable_socket
+def test_the_local_systems_side_still_runs_and_fires_no_slot_twice(tmp_path: Path) -> None:
+    _, refired = end_to_end.time_ours(tmp_path, drafters=2, of_slots=2)
+
+    assert refired == end_to_end.Refired(delivered=4, model_calls=0, new_drafts=0)
+
+
+@pytest.mark.enable_socket
+def test_apschedulers_side_still_runs() -> None:
+    pytest.importorskip("apscheduler", reason="only make bench installs APScheduler")
+
+    found = end_to_end.measure(drafters=2, of_slots=2, rounds=1)
+
+    assert "APScheduler" in found.report()
+
+
+def test_the_figures_go_where_the_page_has_its_marks(tmp_path: Path) -> None:
+    real = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert real.count(BEGIN) == real.count(END) == 1
+
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    write_section(page, "new \\1")
+    assert page.read_text() == f"before\n{BEGIN}\n\nnew \\1\n\n{END}\nafter\n"
+
+    page.write_text("no marks")
+    with pytest.raises(ValueError, match="has no section"):
+        write_section(page, "new")
