@@ -86,10 +86,14 @@ class Attempt:
         at once, finds that the run's time has not come, and then waits itself.
         """
         if self.delivery.can_wait:
-            self.outside.queue.put_off(self.delivery.receipt, wait)
-            return ComesBack()
+            return self.stay(wait)
         self.outside.queue.send([self.message.renewed])
         return Done()
+
+    def stay(self, wait: timedelta) -> Outcome:
+        """Have this very message delivered after a wait: until it is deleted, the rest of its group waits too."""
+        self.outside.queue.put_off(self.delivery.receipt, wait)
+        return ComesBack()
 
 
 def dead_letter(

@@ -5,9 +5,9 @@ until the slot's grace ends; or it never will, then the message goes to the dead
 that a crash between the two is repeated, not lost.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import cache
 from typing import assert_never
 
 from attempt import Attempt, Done, Outcome, Workplace, dead_letter, last_end
@@ -26,7 +26,7 @@ from galley.retry import (
     next_attempt,
 )
 from galley.runs import Run, SkipReason, Status
-from galley.store import Bill, LeaseLost, Settled, StoreBusy
+from galley.store import NO_CURSORS, Bill, Cursor, LeaseLost, Settled, StoreBusy
 from galley.texts import clip_bytes
 from shapes import digest, monitor, report, sync
 from shapes.shape import Assignment, Material, Shape
@@ -44,11 +44,15 @@ SHOWN_BYTES_IN_ALL = 200_000
 
 @dataclass(slots=True)
 class ClaimedRun:
-    """A run whose lease is this attempt's. ``bill`` holds what it has consumed so far."""
+    """A run whose lease is this attempt's.
+
+    ``bill`` holds what it has consumed so far, ``read`` the cursors from which it collects, once they were read.
+    """
 
     run: Run
     attempt: Attempt
     bill: Bill = field(default_factory=Bill)
+    read: Mapping[str, Cursor] | None = None
 
     def finish(self) -> Outcome:
         """Bring the run to its outcome, or let it wait for its next attempt."""
@@ -133,10 +137,17 @@ class ClaimedRun:
     def _store(self, draft: Draft, material: Material) -> Settled | LeaseLost:
         """Store the draft; it is paid for, so rows that others hold are waited for twice."""
         now = self._outside.now()
+        read = self._cursors() if material.cursors else NO_CURSORS
         try:
-            return self._outside.store.store(self.run, draft, material.cursors, self.bill, now=now)
+            return self._outside.store.store(self.run, draft, material.cursors, self.bill, now=now, read=read)
         except StoreBusy:
-            return self._outside.store.store(self.run, draft, material.cursors, self.bill, now=now)
+            return self._outside.store.store(self.run, draft, material.cursors, self.bill, now=now, read=read)
+
+    def _cursors(self) -> Mapping[str, Cursor]:
+        """Return each source's cursor as it was when it was first asked for."""
+        if self.read is None:
+            self.read = self._outside.store.cursors(self.run.drafter)
+        return self.read
 
     def _collect(self, drafter: Drafter) -> Material:
         assignment = Assignment(
@@ -144,7 +155,7 @@ class ClaimedRun:
             slot=self.run.slot,
             looked_at=self._outside.now(),
             window=lambda: window_of(self.attempt.message, drafter, self._outside.schedules),
-            cursors=cache(lambda: self._outside.store.cursors(drafter.name)),
+            cursors=self._cursors,
             bucket=self._outside.bucket,
             fetch=self._outside.fetch,
             desk_url=self._outside.desk_url,
@@ -153,9 +164,10 @@ class ClaimedRun:
 
     def _end_empty(self, why: str, material: Material) -> Outcome:
         now = self._outside.now()
+        read = self._cursors() if material.cursors else NO_CURSORS
         return self._settled(
             self._outside.store.release(
-                self.run, Status.EMPTY, "nothing_new", why, self.bill, now=now, cursors=material.cursors
+                self.run, Status.EMPTY, "nothing_new", why, self.bill, now=now, cursors=material.cursors, read=read
             )
         )
 

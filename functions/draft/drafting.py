@@ -142,6 +142,11 @@ def _leave(run: Run) -> Outcome:
 
 
 def _come_back_for(attempt: Attempt, run: Run) -> Outcome:
-    """Come back when the lease of another invocation has ended, or the run's next attempt is due."""
-    until = run.lease_until or run.next_attempt or attempt.began
-    return attempt.come_back(until - attempt.began + timedelta(seconds=1))
+    """Come back when the lease of another invocation has ended, or the run's next attempt is due.
+
+    While that one is at work the message is not replaced by a fresh one, however few receives it has left: once it is
+    deleted the drafter's next message is handed out, and both would draft from the same cursors (G3, G6).
+    """
+    if run.lease_until is not None:
+        return attempt.stay(run.lease_until - attempt.began + timedelta(seconds=1))
+    return attempt.come_back((run.next_attempt or attempt.began) - attempt.began + timedelta(seconds=1))

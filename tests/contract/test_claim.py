@@ -330,6 +330,17 @@ def test_a_pause_binds_a_take_over_too(store: Store) -> None:
     assert store.run(run.key) == run
 
 
+@pytest.mark.guarantee("G2")
+def test_g2_a_run_keeps_its_place_through_a_take_over_only_if_the_count_is_within_the_limit(store: Store) -> None:
+    """A run that was claimed to be failed, since its drafter's file was broken, was counted whatever the limit."""
+    claimed(store, later(1))
+    run = claimed(store)
+
+    assert claim(store, limits=Limits(1, None, 0), owner="b", now=AFTER_THE_LEASE) == Gated(2)
+    assert store.run(run.key) == run
+    assert claimed(store, limits=Limits(2, None, 0), owner="b", now=AFTER_THE_LEASE).attempts == 2
+
+
 @pytest.mark.guarantee("G11")
 def test_g11_the_worst_cost_is_reserved_and_what_does_not_fit_into_the_day_is_refused(store: Store) -> None:
     claimed(store, later(0), budget(10_000, worst=4_000))

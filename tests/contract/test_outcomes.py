@@ -1,6 +1,6 @@
 """What becomes of a claimed run, and of a slot that is not drafted: store, release, postpone, skip."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -29,7 +29,7 @@ from contract.material import (
 from galley.drafts import Draft, text_hash
 from galley.retry import RetryLater
 from galley.runs import RejectReason, Run, SkipReason, Status, Usage, iso_week
-from galley.store import AlreadyThere, Bill, LeaseLost, Limits, Reject, Settled, Store, StoredDraft
+from galley.store import AlreadyThere, Bill, Cursor, CursorMoved, LeaseLost, Limits, Reject, Settled, Store, StoredDraft
 from galley.texts import CUT_MARK
 
 TOKENS = BILL.usage.input_tokens + BILL.usage.output_tokens
@@ -254,11 +254,64 @@ def test_g6_cursors_move_with_the_draft_that_was_made_from_them(store: Store, op
     assert dict(store.cursors(REPORT)) == {}
 
 
+MOVES: dict[str, Callable[[Store, Run, Mapping[str, Cursor]], Settled | LeaseLost]] = {
+    "store": lambda store, run, read: store.store(run, DRAFT, {"mail": {"after": "c"}}, BILL, now=NOW, read=read),
+    "empty": lambda store, run, read: store.release(
+        run, Status.EMPTY, "nothing_new", "", BILL, now=NOW, cursors={"mail": {"after": "c"}}, read=read
+    ),
+}
+"""The operations that move a cursor, from what was read of it."""
+
+
+@pytest.mark.guarantee("G6")
+@pytest.mark.parametrize("operation", MOVES)
+@pytest.mark.parametrize(
+    "read",
+    [
+        pytest.param({}, id="there was none"),
+        pytest.param({"mail": {"after": "inbox/2026-02-28"}, "feed": CURSORS["feed"]}, id="it was another"),
+    ],
+)
+def test_g6_what_another_run_has_drafted_meanwhile_is_not_drafted_again(
+    store: Store, operation: str, read: Mapping[str, Cursor]
+) -> None:
+    store.store(claimed(store), DRAFT, CURSORS, BILL, now=NOW)
+    run = claimed(store, later(1))
+    before = everything(store)
+
+    with pytest.raises(CursorMoved, match="cursor of source 'mail'"):
+        MOVES[operation](store, run, read)
+
+    assert everything(store) == before
+    assert store.run(run.key) == run
+    settled(MOVES[operation](store, run, store.cursors(DIGEST)))
+
+
+@pytest.mark.guarantee("G6")
+def test_g6_a_cursor_that_is_gone_is_not_what_was_read(store: Store) -> None:
+    run = claimed(store)
+
+    with pytest.raises(CursorMoved):
+        store.store(run, DRAFT, {"mail": {"after": "b"}}, BILL, now=NOW, read={"mail": {"after": "a"}})
+
+    assert store.run(run.key) == run
+
+
+@pytest.mark.guarantee("G1")
+def test_g1_a_lost_lease_is_told_before_a_moved_cursor(store: Store) -> None:
+    run = claimed(store)
+    taken = claimed(store, owner="another", now=NOW + LEASE)
+    store.store(claimed(store, later(1)), DRAFT, CURSORS, BILL, now=NOW)
+
+    assert store.store(run, DRAFT, CURSORS, BILL, now=NOW) == LeaseLost(taken)
+
+
 @pytest.mark.guarantee("G6")
 def test_g6_a_source_that_is_not_named_keeps_its_cursor_and_one_that_is_gets_the_new_one(store: Store) -> None:
     store.store(claimed(store), DRAFT, CURSORS, BILL, now=NOW)
 
-    store.store(claimed(store, later(1)), DRAFT, {"mail": {"after": "inbox/2026-03-03"}}, BILL, now=NOW)
+    moved = {"mail": {"after": "inbox/2026-03-03"}}
+    store.store(claimed(store, later(1)), DRAFT, moved, BILL, now=NOW, read=store.cursors(DIGEST))
 
     assert store.cursors(DIGEST) == {"mail": {"after": "inbox/2026-03-03"}, "feed": CURSORS["feed"]}
 

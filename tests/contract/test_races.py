@@ -233,7 +233,7 @@ class Worker:
         store = self.store
 
         def drafted() -> object:
-            stored = insisting(lambda: store.store(run, DRAFT, {"mail": {"by": self.number}}, bill, now=NOW))
+            stored = insisting(lambda: store.store(run, DRAFT, {str(run.key): {"by": self.number}}, bill, now=NOW))
             assert isinstance(stored, Settled)
             read = stored.run
             verdict = chance.choice(VERDICTS)

@@ -53,7 +53,9 @@ def _claimed(store: DynamoStore, message: RunMessage, now: datetime = NOW) -> Ru
 
 
 def _stored(store: DynamoStore, hour: int) -> Run:
-    settled = store.store(_claimed(store, _message(hour)), DRAFT, {"mail": {"seen": hour}}, Bill(), now=NOW)
+    read = store.cursors("daily-digest")
+    moved = {"mail": {"seen": hour}}
+    settled = store.store(_claimed(store, _message(hour)), DRAFT, moved, Bill(), now=NOW, read=read)
     assert isinstance(settled, Settled)
     return settled.run
 
@@ -76,9 +78,8 @@ def _dispatch(store: DynamoStore) -> None:
 
 
 def _draft(store: DynamoStore) -> None:
-    store.cursors("daily-digest")
     _stored(store, 1)
-    store.release(_claimed(store, _message(2)), Status.EMPTY, "nothing_new", "", Bill(), now=NOW, cursors={"mail": {}})
+    store.release(_claimed(store, _message(2)), Status.EMPTY, "nothing_new", "", Bill(), now=NOW, cursors={"feed": {}})
     postponed = _claimed(store, _message(3))
     store.postpone(postponed, RetryLater("overloaded", ""), Bill(), now=NOW, next_attempt=NOW + timedelta(minutes=1))
     _claimed(store, _message(3), NOW + timedelta(minutes=2))

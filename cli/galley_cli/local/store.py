@@ -17,6 +17,7 @@ from galley.instants import format_instant, in_utc, parse_instant
 from galley.retry import RetryLater
 from galley.runs import Run, RunKey, RunMessage, SkipReason, Status
 from galley.store import (
+    NO_CURSORS,
     AlreadyThere,
     Approve,
     Bill,
@@ -24,6 +25,8 @@ from galley.store import (
     Claimed,
     ClaimOutcome,
     Conflict,
+    Cursor,
+    CursorMoved,
     DrafterState,
     Duplicate,
     Gated,
@@ -129,7 +132,7 @@ class SqliteStore:
             gate = rows.drafter(message.drafter)
             if gate.paused is not None:
                 return Paused(gate.paused)
-            if change.places > 0 and gate.pending >= limits.pending:
+            if gate.pending + change.places > limits.pending:
                 return Gated(gate.pending)
             committed = rows.committed(message.drafter, changes.utc_day(now))
             budget = limits.daily_budget_nanousd
@@ -138,7 +141,14 @@ class SqliteStore:
             return Claimed(rows.apply(change, now))
 
     def store(
-        self, run: Run, draft: Draft, cursors: Mapping[str, Mapping[str, object]], bill: Bill, *, now: datetime
+        self,
+        run: Run,
+        draft: Draft,
+        cursors: Mapping[str, Cursor],
+        bill: Bill,
+        *,
+        now: datetime,
+        read: Mapping[str, Cursor] = NO_CURSORS,
     ) -> Settled | LeaseLost:
         """Drafting -> pending: the text, the sources' cursors, the bill and the week with it."""
         change = changes.store(run, draft, bill, now=now)
@@ -146,7 +156,7 @@ class SqliteStore:
             if not rows.still(run):
                 return LeaseLost(rows.run(run.key))
             rows.add_text(run.key, draft)
-            rows.move_cursors(run.drafter, cursors)
+            rows.move_cursors(run.drafter, cursors, read)
             return Settled(rows.apply(change, now))
 
     def release(
@@ -158,14 +168,15 @@ class SqliteStore:
         bill: Bill,
         *,
         now: datetime,
-        cursors: Mapping[str, Mapping[str, object]] | None = None,
+        cursors: Mapping[str, Cursor] = NO_CURSORS,
+        read: Mapping[str, Cursor] = NO_CURSORS,
     ) -> Settled | LeaseLost:
         """Drafting -> empty, failed or skipped: the place is given back, the bill settled."""
         change = changes.release(run, status, reason, detail, bill, now=now, cursors=cursors)
         with self._transaction() as rows:
             if not rows.still(run):
                 return LeaseLost(rows.run(run.key))
-            rows.move_cursors(run.drafter, cursors or {})
+            rows.move_cursors(run.drafter, cursors, read)
             return Settled(rows.apply(change, now))
 
     def postpone(
@@ -261,11 +272,10 @@ class SqliteStore:
             row = rows.db.execute(_SELECT_TEXT, _key(key)).fetchone()
         return None if row is None else read_draft(_decoded(_TEXT_COLUMNS, row))
 
-    def cursors(self, drafter: str) -> Mapping[str, Mapping[str, object]]:
+    def cursors(self, drafter: str) -> Mapping[str, Cursor]:
         """Return each source's cursor, as stored with the last draft made from it."""
         with self._reading() as rows:
-            found = rows.db.execute("SELECT source, value FROM cursors WHERE drafter = ?", (drafter,)).fetchall()
-        return {source: json.loads(value) for source, value in found}
+            return rows.cursors(drafter)
 
     def drafter(self, drafter: str) -> DrafterState:
         """Return the drafter's gate as it is now."""
@@ -454,7 +464,16 @@ class _Rows:
         if edited.rowcount != 1:
             raise RowsDisagree(f"run {key} is pending and has no text")
 
-    def move_cursors(self, drafter: str, cursors: Mapping[str, Mapping[str, object]]) -> None:
+    def cursors(self, drafter: str) -> Mapping[str, Cursor]:
+        found = self.db.execute("SELECT source, value FROM cursors WHERE drafter = ?", (drafter,)).fetchall()
+        return {source: json.loads(value) for source, value in found}
+
+    def move_cursors(self, drafter: str, cursors: Mapping[str, Cursor], read: Mapping[str, Cursor]) -> None:
+        """Move the cursors, if each still is what was read."""
+        there = self.cursors(drafter) if cursors else {}
+        for source in cursors:
+            if there.get(source) != read.get(source):
+                raise CursorMoved(source)
         self.db.executemany(
             "INSERT INTO cursors VALUES (?, ?, ?) ON CONFLICT (drafter, source) DO UPDATE SET value = excluded.value",
             [(drafter, source, _json(value)) for source, value in cursors.items()],

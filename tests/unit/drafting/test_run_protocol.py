@@ -683,11 +683,37 @@ def test_a_message_that_cannot_be_read_is_buried_as_it_is(bench: Bench, body: st
     ]
 
 
+@pytest.mark.guarantee("G6")
+def test_g6_a_run_whose_sources_another_run_has_drafted_meanwhile_collects_anew(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queue hands out one message of a drafter at a time; this is what holds where it once does not."""
+    other = message(slot=SLOT + MINUTE)
+    collected: list[object] = []
+
+    def meanwhile(assignment: Assignment) -> Material:
+        through = len(collected)
+        collected.append(assignment.cursors())
+        if through == 0:
+            assert bench.deliver(other) == Done()
+        return Material(items=(ITEM,), cursors={"inbox": {"through": through}})
+
+    collects(monkeypatch, meanwhile)
+    assert bench.deliver() == ComesBack()
+    assert (bench.row().reason, bench.row().cost_nanousd) == ("cursor_moved", ANSWER.cost_nanousd)
+    assert bench.row(other.key).status is Status.PENDING
+    bench.at += MINUTE
+    assert bench.deliver() == Done()
+    assert collected == [{}, {}, {"inbox": {"through": 1}}]
+    assert bench.store.cursors("daily-digest") == {"inbox": {"through": 2}}
+
+
 def test_the_cursors_are_read_once_and_only_by_shapes_that_keep_a_place(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads: list[str] = []
     monkeypatch.setattr(bench.store, "cursors", lambda drafter: reads.append(drafter) or {})
+    collects(monkeypatch, lambda assignment: Material(items=(ITEM,)))
     bench.deliver()
     assert reads == []
     collects(monkeypatch, lambda assignment: Material(nothing_new=f"{assignment.cursors()}{assignment.cursors()}"))

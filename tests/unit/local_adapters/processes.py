@@ -90,7 +90,8 @@ def _draft(store: SqliteStore, drafter: str, number: int) -> None:
     )
     assert isinstance(outcome, Claimed), outcome
     draft = Draft(DRAFT.title, f"{number} " * 1_000, DRAFT.items, (), DRAFT.model)
-    stored = store.store(outcome.run, draft, {**CURSORS, "last": {"n": number}}, Bill(cost_nanousd=COST), now=NOW)
+    cursors, read = {**CURSORS, "last": {"n": number}}, store.cursors(drafter)
+    stored = store.store(outcome.run, draft, cursors, Bill(cost_nanousd=COST), now=NOW, read=read)
     assert isinstance(stored, Settled), stored
 
 

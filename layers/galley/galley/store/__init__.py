@@ -10,6 +10,7 @@ condition is an outcome, never an error. Conflicts with other writers are retrie
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import Protocol
 
 from galley.drafts import Draft, text_hash
@@ -38,12 +39,26 @@ class RowsDisagree(NeverSucceeds):
         super().__init__("rows_disagree", detail)
 
 
+class CursorMoved(RetryLater):
+    """Another run moved a source's cursor since it was read: what was collected may be in its draft already.
+
+    Nothing was changed.
+    """
+
+    def __init__(self, source: str) -> None:
+        super().__init__(
+            "cursor_moved", f"another run moved the cursor of source {source!r} meanwhile; its items are collected anew"
+        )
+
+
 class UnreadableRow(Exception):
     """A row that is not what this version writes. Its text is one line that names the row and what is wrong."""
 
 
 Cursor = Mapping[str, object]
 """A source's place, as JSON values. It is kept in one item of at most 400 KB, so sources bound it well below."""
+
+NO_CURSORS: Mapping[str, Cursor] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,13 +247,22 @@ class Store(Protocol):
         ...
 
     def store(
-        self, run: Run, draft: Draft, cursors: Mapping[str, Cursor], bill: Bill, *, now: datetime
+        self,
+        run: Run,
+        draft: Draft,
+        cursors: Mapping[str, Cursor],
+        bill: Bill,
+        *,
+        now: datetime,
+        read: Mapping[str, Cursor] = NO_CURSORS,
     ) -> Settled | LeaseLost:
         """Drafting -> pending, while ``run.owner`` holds the lease's row: text, source cursors, bill and week with it.
 
         ``run`` is what ``claim`` returned. ``cursors`` holds each source's new value; sources not named keep theirs.
+        ``read`` holds the values from which the draft was collected; a source that is not in it had none.
 
         Raises:
+            CursorMoved: when a cursor that would move is not what was read any more.
             NeverSucceeds: ``draft_too_large``, when the store cannot hold a text of that size.
         """
         ...
@@ -252,15 +276,17 @@ class Store(Protocol):
         bill: Bill,
         *,
         now: datetime,
-        cursors: Mapping[str, Cursor] | None = None,
+        cursors: Mapping[str, Cursor] = NO_CURSORS,
+        read: Mapping[str, Cursor] = NO_CURSORS,
     ) -> Settled | LeaseLost:
         """Drafting -> empty, failed or skipped: the place is given back, the bill settled.
 
-        Cursors may move only with empty: what a failed run had collected is collected again. ``reason`` is that of a
-        ``SkipReason`` where the run is skipped. Who ends somebody else's dead lease bills what that one had reserved
-        (``run.reserved_nanousd``), as a take-over does.
+        Cursors may move only with empty, and as ``store`` moves them: what a failed run had collected is collected
+        again. ``reason`` is that of a ``SkipReason`` where the run is skipped. Who ends somebody else's dead lease
+        bills what that one had reserved (``run.reserved_nanousd``), as a take-over does.
 
         Raises:
+            CursorMoved: when a cursor that would move is not what was read any more.
             ValueError: for another status, or for cursors that would move without an outcome.
         """
         ...

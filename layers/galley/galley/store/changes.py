@@ -27,6 +27,7 @@ from galley.runs import (
     iso_week,
 )
 from galley.store import (
+    NO_CURSORS,
     AlreadyThere,
     Approve,
     Bill,
@@ -126,7 +127,7 @@ def release(
     bill: Bill,
     *,
     now: datetime,
-    cursors: Mapping[str, Cursor] | None = None,
+    cursors: Mapping[str, Cursor] = NO_CURSORS,
 ) -> Change:
     """End the run without a draft. The store moves the cursors with it.
 

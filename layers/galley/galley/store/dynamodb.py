@@ -35,6 +35,7 @@ from galley.instants import format_instant, in_utc
 from galley.retry import NeverSucceeds, RetryLater, backoff
 from galley.runs import Run, RunKey, RunMessage, SkipReason, Status
 from galley.store import (
+    NO_CURSORS,
     AlreadyThere,
     Approve,
     Bill,
@@ -43,6 +44,7 @@ from galley.store import (
     ClaimOutcome,
     Conflict,
     Cursor,
+    CursorMoved,
     DrafterState,
     Duplicate,
     Gated,
@@ -91,6 +93,7 @@ class _Part(Enum):
     COUNT = auto()
     BUDGET = auto()
     TEXT = auto()
+    CURSOR = auto()
     OTHER = auto()
 
 
@@ -98,14 +101,19 @@ class _Part(Enum):
 class _Write:
     part: _Part
     item: "TransactWriteItemTypeDef"
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """The first part of a transaction whose condition did not hold, with its row as it is; None where none is."""
+    """The first part of a transaction whose condition did not hold, with its row as it is; None where none is.
+
+    ``source`` names the source whose cursor it is, where it is one.
+    """
 
     part: _Part
     row: Row | None
+    source: str
 
     @property
     def run(self) -> Run | None:
@@ -159,14 +167,21 @@ class DynamoStore:
         raise StoreBusy(f"run {message.key} kept changing under its claim")
 
     def store(
-        self, run: Run, draft: Draft, cursors: Mapping[str, Cursor], bill: Bill, *, now: datetime
+        self,
+        run: Run,
+        draft: Draft,
+        cursors: Mapping[str, Cursor],
+        bill: Bill,
+        *,
+        now: datetime,
+        read: Mapping[str, Cursor] = NO_CURSORS,
     ) -> Settled | LeaseLost:
         """Drafting -> pending, with the text, the source cursors, the bill and the week."""
         text = {**_text_key(run.key), **draft_row(draft)}
         if (size := _item_bytes(text)) > MOST_ITEM_BYTES:
             raise _too_large(f"draft of {run.key} takes {size} bytes of the {MOST_ITEM_BYTES} that a row can hold")
         change = changes.store(run, draft, bill, now=now)
-        return self._settle(change, [self._put(text), *self._cursors(run.drafter, cursors)], now)
+        return self._settle(change, [self._put(text), *self._cursors(run.drafter, cursors, read)], now)
 
     def release(
         self,
@@ -177,11 +192,12 @@ class DynamoStore:
         bill: Bill,
         *,
         now: datetime,
-        cursors: Mapping[str, Cursor] | None = None,
+        cursors: Mapping[str, Cursor] = NO_CURSORS,
+        read: Mapping[str, Cursor] = NO_CURSORS,
     ) -> Settled | LeaseLost:
         """Drafting -> empty, failed or skipped: the place is given back, the bill settled."""
         change = changes.release(run, status, reason, detail, bill, now=now, cursors=cursors)
-        return self._settle(change, self._cursors(run.drafter, cursors or {}), now)
+        return self._settle(change, self._cursors(run.drafter, cursors, read), now)
 
     def postpone(
         self, run: Run, error: RetryLater, bill: Bill, *, now: datetime, next_attempt: datetime
@@ -312,6 +328,8 @@ class DynamoStore:
                 return Settled(change.after)
             case _Failed(_Part.RUN) as failed:
                 return LeaseLost(failed.run)
+            case _Failed(_Part.CURSOR) as failed:
+                raise CursorMoved(failed.source)
             case failed:
                 raise _disagreement(change, failed)
 
@@ -424,9 +442,19 @@ class DynamoStore:
             key = _week_key(change.after.drafter, change.week)
             yield _Write(_Part.OTHER, {"Update": self._on(key, _update(add=change.counters))})
 
-    def _cursors(self, drafter: str, cursors: Mapping[str, Cursor]) -> list[_Write]:
-        rows = ({**_source_key(drafter, source), "cursor": json.dumps(cursor)} for source, cursor in cursors.items())
-        return [self._put(row) for row in rows]
+    def _cursors(self, drafter: str, cursors: Mapping[str, Cursor], read: Mapping[str, Cursor]) -> list[_Write]:
+        """Move the cursors, if each still is what was read."""
+        return [self._cursor(_source_key(drafter, source), source, cursors[source], read) for source in cursors]
+
+    def _cursor(self, key: Row, source: str, cursor: Cursor, read: Mapping[str, Cursor]) -> _Write:
+        put: dict[str, Any] = {"Item": _attributes({**key, "cursor": json.dumps(cursor)})}
+        if source in read:
+            put["ConditionExpression"] = "#cursor = :read"
+            put["ExpressionAttributeNames"] = {"#cursor": "cursor"}
+            put["ExpressionAttributeValues"] = _attributes({":read": json.dumps(read[source])})
+        else:
+            put["ConditionExpression"] = "attribute_not_exists(pk)"
+        return _Write(_Part.CURSOR, {"Put": self._told(put)}, source)
 
     def _edit(self, key: RunKey, title: str, body: str) -> _Write:
         """Put the reviewer's edit beside the draft, which must be there."""
@@ -526,7 +554,7 @@ def _first_failure(writes: Sequence[_Write], error: ClientError) -> _Failed | st
     for write, reason in zip(writes, reasons, strict=False):
         code = reason["Code"]
         if code == "ConditionalCheckFailed":
-            return _Failed(write.part, _plain_row(reason["Item"]) if "Item" in reason else None)
+            return _Failed(write.part, _plain_row(reason["Item"]) if "Item" in reason else None, write.source)
         if code in _BUSY_REASONS:
             return str(code)
         if code == "ValidationError" and "size" in reason.get("Message", ""):

@@ -1,0 +1,337 @@
+"""What must hold of a story: after each write, after each step, and when all is quiet.
+
+The checks keep their own account of what happened (which row became what, who called the model, which text was
+approved, which entries a draft consumed) and compare it with what the rows, the queues and the bucket say.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from galley.markdown import heading
+from galley.runs import TRANSITIONS, InvalidMessage, Run, RunKey, Status, iso_week, read_message
+from galley.store import Store
+from galley.store.changes import week_counters
+from simulation.drafters import SOURCES, WORST_COST, Catalogue, Sources
+from simulation.lambdas import Lambda
+from simulation.model_api import Call, ModelApi
+from simulation.people import Asked, Desk, Operator
+from simulation.sqs import Message, Sqs
+from simulation.story import Verdict
+from simulation.world import World
+
+SKEW = timedelta(seconds=1)
+"""Rows keep instants to the second."""
+ABANDONED = timedelta(hours=2) - SKEW
+HOLDS_A_PLACE = frozenset({Status.DRAFTING, Status.PENDING})
+"""Stated here anew: a check must not share what it checks."""
+UNSETTLED = frozenset({Status.QUEUED, Status.DRAFTING})
+
+
+class Broken(AssertionError):
+    """A guarantee does not hold."""
+
+
+@dataclass
+class Checks:
+    """The account of one story."""
+
+    world: World
+    plain: Store
+    sqs: Sqs
+    catalogue: Catalogue
+    sources: Sources
+    api: ModelApi
+    desk: Desk
+    operator: Operator
+    lambdas: Lambda
+    rows: dict[str, Run] = field(default_factory=dict)
+    drafted: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    settled: Counter[tuple[str, int]] = field(default_factory=Counter)
+    settling: set[Call] = field(default_factory=set)
+    counters: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    requeued: dict[str, datetime] = field(default_factory=dict)
+    tampered: set[str] = field(default_factory=set)
+    published: dict[str, set[bytes]] = field(default_factory=lambda: defaultdict(set))
+
+    # After each write
+
+    def written(self, key: RunKey | None) -> None:
+        """Take a write into the account: what became of the row, and whether it may."""
+        if key is None:
+            return
+        after = self.plain.run(key)
+        before = self.rows.get(str(key))
+        if after is None or after == before:
+            return
+        self.rows[str(key)] = after
+        was = None if before is None else before.status
+        if after.status is not was and after.status not in TRANSITIONS[was]:
+            raise Broken(f"{key} went from {was} to {after.status}")
+        if after.version != (1 if before is None else before.version + 1):
+            raise Broken(f"{key} went from version {before and before.version} to {after.version}")
+        if after.reason in {"unexpected_error", "rows_disagree"}:
+            raise Broken(f"{key} met an error that nothing in its way explains: {after.detail}")
+        self._take(before, after)
+        self._gate(after.drafter)
+
+    def _take(self, before: Run | None, after: Run) -> None:
+        key, was = str(after.key), None if before is None else before.status
+        self.world.count(f"rows became {after.status}" + (f" ({after.reason})" if after.reason else ""))
+        if after.status is not was:
+            for name in week_counters(after.status, after.reason):
+                self.counters[after.drafter, iso_week(after.slot), name] += 1
+        if was is Status.DRAFTING and after.status is not Status.DRAFTING:
+            self._call_settled(after)
+        if before is not None and after.reason == "abandoned" and was is Status.DRAFTING:
+            self._abandoned(before)
+        if after.status is Status.DRAFTING and after.owner is not None:
+            self._claimed(before, after)
+        if after.status is Status.PENDING and was is not Status.PENDING:
+            self._drafted(after)
+        if after.status is Status.QUEUED and (before is None or after.resend != before.resend + 1):
+            raise Broken(f"{key} was sent again as number {after.resend}")
+        if after.status is Status.QUEUED:
+            self.requeued[key] = self.world.now
+
+    def _claimed(self, before: Run | None, after: Run) -> None:
+        task = self.world.current
+        if before is not None and before.status is Status.DRAFTING:
+            if before.lease_until is not None and task is not None and task.began < before.lease_until - SKEW:
+                raise Broken(f"{after.key} was taken from its owner, whose lease lives until {before.lease_until}")
+            if before.next_attempt is not None and task is not None and task.began < before.next_attempt - SKEW:
+                raise Broken(f"{after.key} was tried again before {before.next_attempt}")
+            self.world.count("takes-over of a dead lease" if before.owner is not None else "later attempts")
+        if self.plain.drafter(after.drafter).paused is not None:
+            raise Broken(f"{after.key} was claimed while its drafter is paused")
+        if task is None or after.spend_day is None:
+            return
+        task.day = after.spend_day
+        allowed = self.catalogue.budgets_since(after.drafter, task.began)
+        if None in allowed or after.drafter in self.catalogue.ever_broken:
+            return
+        most = max(calls for calls in allowed if calls is not None) * WORST_COST
+        committed = self.plain.committed_nanousd(after.drafter, after.spend_day)
+        if committed > most:
+            raise Broken(f"{after.key} was claimed with {committed} committed of a budget of {most}")
+
+    def _abandoned(self, before: Run) -> None:
+        """Only what nobody has worked on for two hours, and nobody was to work on, is given up."""
+        signs = [sign for sign in (before.changed, before.lease_until, before.next_attempt) if sign is not None]
+        if self.world.now - max(signs) < ABANDONED:
+            raise Broken(f"{before.key} was given up, though its last sign of life was {max(signs)}")
+
+    def _drafted(self, after: Run) -> None:
+        key = str(after.key)
+        if key in self.drafted:
+            raise Broken(f"{key} was drafted twice")
+        stored = self.plain.draft(after.key)
+        if stored is None or stored.text_hash != after.text_hash:
+            raise Broken(f"{key} is pending without its text")
+        self.drafted[key] = [item.id for item in stored.draft.items]
+
+    def _call_settled(self, after: Run) -> None:
+        """The acting invocation ended its run: a call that it made was not in vain."""
+        task = self.world.current
+        for call in [] if task is None else task.asked:
+            if call.run == str(after.key) and call not in self.settling:
+                self.settling.add(call)
+                self.settled[call.run, after.resend] += 1
+
+    def _gate(self, drafter: str) -> None:
+        """The pending count is what the rows say, and within the limit (G2)."""
+        rows = [run for run in self.rows.values() if run.drafter == drafter]
+        held = sum(run.status in HOLDS_A_PLACE for run in rows)
+        count = self.plain.drafter(drafter).pending
+        if count != held:
+            raise Broken(f"{drafter} counts {count} undecided drafts, its rows are {held}")
+        limit = self.catalogue.limit(drafter)
+        waiting = sum(run.status is Status.PENDING for run in rows)
+        # A drafter whose file is broken claims a place only to record that it is broken, and never drafts.
+        if waiting > limit or (held > limit and drafter not in self.catalogue.ever_broken):
+            raise Broken(f"{drafter} has {held} undecided drafts, {waiting} of them pending; its limit is {limit}")
+
+    # What the world saw
+
+    def see_published(self, path: str, body: bytes) -> None:
+        """A channel was written to: only the text that a person approved, and only while it is approved (G8)."""
+        drafter, _, name = path.removeprefix("published/").partition("/")
+        key = f"{drafter}:{name.removesuffix('.md')}"
+        run = self.plain.run(RunKey.parse(key))
+        self.world.count("published")
+        self.published[key].add(body)
+        if run is None or run.status not in {Status.APPROVED, Status.PUBLISHED}:
+            raise Broken(f"{key} was published while it is {run and run.status}")
+        if not any(self._text(asked) == body for asked in self._asked(run, Verdict.APPROVE, Verdict.EDIT)):
+            raise Broken(f"{key} was published with a text that nobody approved")
+
+    def _asked(self, run: Run, *verdicts: Verdict) -> Iterator[Asked]:
+        """Yield what reviewers sent that makes the run what it is."""
+        for asked in self.desk.asked:
+            if asked.run != str(run.key) or asked.verdict not in verdicts or run.decision is None:
+                continue
+            if asked.verdict is Verdict.REJECT or asked.text_hash == run.text_hash:
+                yield asked
+
+    @staticmethod
+    def _text(asked: Asked) -> bytes:
+        return f"{heading(asked.title)}\n\n{asked.body}\n".encode()
+
+    # After each step
+
+    def now(self) -> None:
+        """Check what holds at any moment."""
+        if self.world.broken:
+            raise Broken(self.world.broken[0])
+        for drafter in self.catalogue.names:
+            self._gate(drafter)
+            self._spend(drafter)
+
+    def _spend(self, drafter: str) -> None:
+        """What is booked on a drafter's days is what its rows cost and have reserved, and no less than was billed."""
+        rows = [run for run in self.rows.values() if run.drafter == drafter]
+        billed: Counter[str] = Counter()
+        for call in self.api.calls:
+            if call.drafter == drafter:
+                billed[call.task.day or ""] += call.cost_nanousd
+        days = {run.spend_day for run in rows} | billed.keys() | {task.day for task in self.world.ever}
+        booked = {day: self.plain.committed_nanousd(drafter, day) for day in days if day}
+        owed = sum(run.cost_nanousd + run.reserved_nanousd for run in rows)
+        if sum(booked.values()) != owed:
+            raise Broken(f"{drafter} has {booked} booked, its rows cost and reserve {owed}")
+        for day, cost in billed.items():
+            if cost > booked.get(day, 0):
+                raise Broken(f"{drafter} was billed {cost} on {day}, but {booked.get(day, 0)} is booked")
+
+    # When all is quiet
+
+    def pending(self) -> list[Run]:
+        """Return the drafts that wait for a decision."""
+        return [run for run in self.rows.values() if run.status is Status.PENDING]
+
+    def open_work(self) -> list[str]:
+        """Return what is still on its way to an outcome."""
+        return [
+            *(f"message {message.body[:60]}" for message in self.sqs.runs.messages),
+            *(f"{key} is {run.status}" for key, run in self.rows.items() if run.status in UNSETTLED),
+            *(f"to publish {key}" for key in self.lambdas.publishing),
+            *(f"{task.name} at work" for task in self.world.tasks),
+        ]
+
+    def at_the_end(self) -> None:
+        """Check what holds when nothing is on its way any more."""
+        self.now()
+        for key, run in self.rows.items():
+            if run != self.plain.run(run.key):
+                raise Broken(f"{key} was changed by nobody")
+            self._decided(run)
+        for drafter in self.catalogue.names:
+            self._listed(drafter)
+            for source in SOURCES:
+                self._cursor(drafter, source)
+        self._calls()
+        self._outcomes()
+        self._weeks()
+
+    def _listed(self, drafter: str) -> None:
+        kept = {str(run.key) for run in self.plain.history(drafter, limit=1_000).runs}
+        seen = {key for key, run in self.rows.items() if run.drafter == drafter}
+        if kept != seen:
+            raise Broken(f"rows that nobody was seen to write: {kept ^ seen}")
+
+    def _decided(self, run: Run) -> None:
+        """A decision is made once, for the text that was read; what is approved is published, or known not to be."""
+        for asked in self.desk.asked:
+            if asked.verdict in {Verdict.OTHER_TEXT, Verdict.OLD_VERSION} and 200 in asked.statuses:
+                raise Broken(f"{asked.run} was decided for a text or a version that it never had")
+        answers = [asked for asked in self.desk.asked if asked.run == str(run.key)]
+        decided = sum(asked.statuses.count(200) for asked in answers)
+        if decided > 1:
+            raise Broken(f"{run.key} was decided {decided} times")
+        if run.decision is None:
+            if decided:
+                raise Broken(f"{run.key} was decided, and its row does not know")
+            return
+        verdicts = (Verdict.REJECT,) if run.decision.reason is not None else (Verdict.APPROVE, Verdict.EDIT)
+        made = [asked for asked in self._asked(run, *verdicts) if asked.read_hash == run.decision.read_hash]
+        if not made:
+            raise Broken(f"{run.key} has a decision that nobody sent")
+        if run.status is Status.PUBLISH_UNKNOWN and str(run.key) in self.tampered:
+            return
+        if run.status is Status.PUBLISH_UNKNOWN:
+            raise Broken(f"{run.key}: {run.detail}")
+        if run.status is Status.APPROVED and run.key not in self.lambdas.unpublished:
+            raise Broken(f"{run.key} is approved and was never published")
+        bodies = self.published.get(str(run.key), set())
+        if run.status is Status.PUBLISHED and bodies != {self._text(made[0])}:
+            raise Broken(f"{run.key} was published as {bodies}")
+
+    def _cursor(self, drafter: str, source: str) -> None:
+        """A source's cursor is exactly behind what stored drafts consumed: nothing lost, nothing twice (G6)."""
+        through = self.plain.cursors(drafter).get(source, {}).get("through", 0)
+        assert isinstance(through, int)
+        passed = self.sources.log(drafter, source)[:through]
+        due = Counter(f"{source[0]}{number}" for number, is_item in enumerate(passed, 1) if is_item)
+        used = Counter(
+            item
+            for key, items in self.drafted.items()
+            if key.startswith(f"{drafter}:")
+            for item in items
+            if item.startswith(source[0])
+        )
+        if used != due:
+            raise Broken(f"{source} of {drafter}: its cursor is at {through}, lost {due - used}, twice {used - due}")
+
+    def _calls(self) -> None:
+        """The model is called once for an outcome; another call needs an accident after the one before."""
+        for (run, _), calls in self.settled.items():
+            if calls > 1:
+                raise Broken(f"{run} has an outcome from {calls} calls")
+        for call in self.api.calls:
+            if call not in self.settling and call.worked and not call.task.disturbed:
+                raise Broken(f"{call.task.name} called the model for {call.run}, for nothing")
+
+    def _outcomes(self) -> None:
+        """Every message ever taken ends as a row that says what became of it, or as a dead letter (G4, G5)."""
+        letters = self.sqs.dead_runs.accepted
+        for message in self.sqs.runs.accepted:
+            key = _key(message)
+            run = None if key is None else self.rows.get(key)
+            buried = any(letter.body == message.body if key is None else _key(letter) == key for letter in letters)
+            if run is None and not buried:
+                raise Broken(f"nothing became of the message {message.body}")
+        for letter in letters:
+            if letter.attributes.get("reason") in {"rows_disagree", "unexpected_error"}:
+                raise Broken(f"{letter.body} was buried for {letter.attributes}")
+        for key, run in self.rows.items():
+            since = self.requeued.get(key)
+            if run.status is Status.FAILED and not any(
+                _key(letter) == key and (since is None or letter.sent >= since) for letter in letters
+            ):
+                raise Broken(f"{key} has failed ({run.reason}: {run.detail}) and is not among the dead letters")
+
+    def _weeks(self) -> None:
+        """The week's counters are what happened."""
+        names = {name for _, _, name in self.counters} | {
+            "drafted",
+            "approved",
+            "rejected",
+            "failed",
+            "empty",
+            "skipped",
+        }
+        for drafter in self.catalogue.names:
+            for week in ("2026-W48", "2026-W49"):
+                kept = self.plain.week(drafter, week)
+                told = {name: kept.get(name, 0) for name in names}
+                seen = {name: self.counters[drafter, week, name] for name in names}
+                if told != seen:
+                    raise Broken(f"week {week} of {drafter} counts {told}; it was {seen}")
+
+
+def _key(message: Message) -> str | None:
+    try:
+        return str(read_message(message.body).key)
+    except InvalidMessage:
+        return None
