@@ -1,7 +1,8 @@
 # make run      the system on this machine, and the address of its review desk
 # make test     the tests; ARGS="-k gate" passes arguments on; .ci/prepare installs Java and npm for some of them
 # make bench    the benchmarks, into docs/benchmarks.md; some minutes, needs Java 17
-# make simulate 20,000 stories of the run protocol on SQLite, 2,000 of them on DynamoDB too; half an hour
+# make simulate 20,000 stories of the run protocol on SQLite, 2,000 of them on moto's DynamoDB too; half an hour
+# make mutate   takes away each condition that a guarantee rests on, and sees a test fail; half an hour
 # make lint     what a machine can say about the code
 # make sam      validate and build the deployment, in an environment of its own; needs Python 3.13
 # make check    the template's schedules and the drafters' files
@@ -10,7 +11,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := run
-.PHONY: help setup run test bench simulate lint sam check
+.PHONY: help setup run test bench simulate mutate lint sam check
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
@@ -45,6 +46,9 @@ STORIES ?= 20000
 STORIES_ON_DYNAMODB ?= 2000
 simulate: .venv/for-testing
 	@STORIES=$(STORIES) STORIES_ON_DYNAMODB=$(STORIES_ON_DYNAMODB) $(PYTHON) -m pytest -n 2 tests/simulation $(ARGS)
+
+mutate: .venv/for-testing
+	@PYTHONPATH=tests $(PYTHON) -m mutation.mutate $(ARGS)
 
 lint: .venv/for-testing
 	@$(PYTHON) -m ruff check .

@@ -14,6 +14,9 @@ from galley.store import Store
 from model import Model
 from sources.fetch import Fetch
 
+WITHOUT_A_WORD = "ended without a word: a crash, or the function's time limit"
+"""How an attempt ended whose lease was never given up."""
+
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
@@ -79,18 +82,19 @@ class Attempt:
     began: datetime
     deadline: datetime
 
-    def come_back(self, wait: timedelta) -> Outcome:
-        """Have the run's message delivered after a wait.
+    def put_off_or_renew(self, wait: timedelta) -> Outcome:
+        """Have the run's message delivered again, after the wait if it can be.
 
-        A message whose receives must be saved for crashes is replaced by a fresh one. In a FIFO queue that one comes
-        at once, finds that the run's time has not come, and then waits itself.
+        A message whose receives must be saved for crashes is replaced by a fresh one. FIFO messages cannot be delayed,
+        so that one comes at once. If the run's row says when its next attempt is due it then waits for that; otherwise
+        it is tried.
         """
         if self.delivery.can_wait:
-            return self.stay(wait)
+            return self.put_off(wait)
         self.outside.queue.send([self.message.renewed])
         return Done()
 
-    def stay(self, wait: timedelta) -> Outcome:
+    def put_off(self, wait: timedelta) -> Outcome:
         """Have this very message delivered after a wait: until it is deleted, the rest of its group waits too."""
         self.outside.queue.put_off(self.delivery.receipt, wait)
         return ComesBack()
@@ -106,7 +110,7 @@ def dead_letter(
         reason=reason,
         detail=detail,
         error_type="" if error is None else type(error).__name__,
-        attempts=1 if run is None else run.attempts,
+        attempts=delivery.receives if run is None else run.attempts,
         first=now if run is None else run.created,
         last=now,
     )
@@ -115,5 +119,5 @@ def dead_letter(
 def last_end(run: Run) -> str:
     """Return how a run's last attempt ended, as the end of a sentence about it."""
     if run.reason is None or run.owner is not None:
-        return "ended without a word: a crash, or the function's time limit"
+        return WITHOUT_A_WORD
     return f"ended with {run.reason}: {run.detail}"

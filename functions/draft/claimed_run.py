@@ -10,18 +10,18 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import assert_never
 
-from attempt import Attempt, Done, Outcome, Workplace, dead_letter, last_end
+from attempt import WITHOUT_A_WORD, Attempt, Done, Outcome, Workplace, dead_letter
 from drafter import Drafter, InvalidDrafter
 from galley.drafts import Draft, Item
 from galley.instants import format_instant
 from galley.observe import logger, tell_outcome
 from galley.retry import (
-    MOST_FAULTS,
     AnswerLost,
     Fault,
     NeverSucceeds,
     RetryLater,
     SpendLimitReached,
+    faults_exhausted,
     judged,
     next_attempt,
 )
@@ -34,8 +34,8 @@ from windows import window_of
 from writing import Answer, Brief, compose, read_answer
 
 SHAPES: dict[str, Shape] = {"digest": digest, "report": report, "sync": sync, "monitor": monitor}
-AFTER_A_LEASE = timedelta(seconds=30)
-"""How long after its lease's end a run that crashed is tried again, where it is known that it may crash."""
+AFTER_A_CRASH = timedelta(seconds=30)
+"""How long after its lease's end a run is tried again that crashes once more."""
 SHOWN_BYTES = 8_000
 """How much of each item's text is kept beside the draft for the reviewer, in UTF-8."""
 SHOWN_BYTES_IN_ALL = 200_000
@@ -67,12 +67,11 @@ class ClaimedRun:
         return self.attempt.outside
 
     def _try(self, drafter: Drafter) -> Outcome:
-        if self.run.faults >= MOST_FAULTS:
-            return self._give_up(_exhausted(f"{self.run.faults} attempts met a fault", last_end(self.run)))
+        if faults_exhausted(self.run.faults):
+            return self._give_up(_exhausted(f"{self.run.faults} attempts met a fault", WITHOUT_A_WORD))
         if self.run.faults:
             # It may crash once more: then it comes back when its lease ends, not when the queue's own visibility does.
-            lease = self.attempt.deadline - self.attempt.began
-            self._outside.queue.put_off(self.attempt.delivery.receipt, lease + AFTER_A_LEASE)
+            self.attempt.put_off(self.attempt.deadline - self.attempt.began + AFTER_A_CRASH)
         try:
             return self._draft(drafter)
         except Exception as error:
@@ -82,8 +81,10 @@ class ClaimedRun:
         match failure:
             case Fault():
                 logger.exception("run %s met an unexpected error", self.run.key)
-                if self.run.faults + 1 >= MOST_FAULTS:
-                    return self._give_up(_exhausted(f"{MOST_FAULTS} attempts met a fault", f"ended with {failure}"))
+                if faults_exhausted(self.run.faults + 1):
+                    return self._give_up(
+                        _exhausted(f"{self.run.faults + 1} attempts met a fault", f"ended with {failure}")
+                    )
                 return self._postpone(failure)
             case RetryLater():
                 return self._postpone(failure)
@@ -120,7 +121,7 @@ class ClaimedRun:
             model=answer.model,
             channels=drafter.destinations,
         )
-        return self._settled(self._store(draft, material))
+        return self._tell(self._store(draft, material))
 
     def _call(self, brief: Brief) -> Answer:
         """Have the model write. Until it is known what the call costs, it is taken to cost the most it can."""
@@ -165,7 +166,7 @@ class ClaimedRun:
     def _end_empty(self, why: str, material: Material) -> Outcome:
         now = self._outside.now()
         read = self._cursors() if material.cursors else NO_CURSORS
-        return self._settled(
+        return self._tell(
             self._outside.store.release(
                 self.run, Status.EMPTY, "nothing_new", why, self.bill, now=now, cursors=material.cursors, read=read
             )
@@ -177,18 +178,18 @@ class ClaimedRun:
     def _fail(self, reason: str, detail: str, error: Exception) -> Outcome:
         now = self._outside.now()
         self._outside.queue.bury(dead_letter(self.attempt.delivery, reason, detail, error, now, self.run))
-        return self._settled(self._outside.store.release(self.run, Status.FAILED, reason, detail, self.bill, now=now))
+        return self._tell(self._outside.store.release(self.run, Status.FAILED, reason, detail, self.bill, now=now))
 
     def _skip(self, reason: SkipReason, detail: str) -> Outcome:
         now = self._outside.now()
-        return self._settled(
+        return self._tell(
             self._outside.store.release(self.run, Status.SKIPPED, str(reason), detail, self.bill, now=now)
         )
 
     def _postpone(self, error: RetryLater) -> Outcome:
         now = self._outside.now()
         ends = self.run.message.grace_ends
-        again = next_attempt(self.run.attempts, str(self.run.key), now=now, after=error.after, ends=ends)
+        again = next_attempt(self.run.attempts, str(self.run.key), now=now, retry_after=error.after, grace_ends=ends)
         if again is None and ends is None:
             return self._give_up(_exhausted(f"{self.run.attempts} attempts", f"ended with {error}"))
         if again is None:
@@ -197,12 +198,12 @@ class ClaimedRun:
         match postponed:
             case Settled():
                 logger.warning("run %s waits until %s: %s", self.run.key, format_instant(again), error.reason)
-                return self.attempt.come_back(again - now)
+                return self.attempt.put_off_or_renew(again - now)
             case LeaseLost():
-                return self._settled(postponed)
+                return self._tell(postponed)
         assert_never(postponed)
 
-    def _settled(self, outcome: Settled | LeaseLost) -> Outcome:
+    def _tell(self, outcome: Settled | LeaseLost) -> Outcome:
         match outcome:
             case Settled(run):
                 tell_outcome(run)

@@ -30,8 +30,10 @@ from galley.store import (
     StoreBusy,
 )
 
-STORE_BUSY_WAIT = timedelta(seconds=30)
-"""How long a message waits that could not be claimed because others held the rows."""
+LOOK_AGAIN_AFTER = timedelta(seconds=30)
+"""How long a message waits whose run's rows others hold or change at the moment."""
+AFTER_A_LEASE = timedelta(seconds=1)
+"""How long after a lease's end, or a next attempt's time, a message comes back for it."""
 
 _NO_LIMITS = Limits(pending=sys.maxsize, daily_budget_nanousd=None, worst_cost_nanousd=0)
 """A run that is claimed only to record that its drafter is missing or wrong makes no draft and calls no model."""
@@ -78,7 +80,7 @@ def _begin(attempt: Attempt) -> Outcome:
         return _act_on(attempt, limits, outcome)
     except StoreBusy as error:
         logger.warning("run %s waits for its rows: %s", attempt.message.key, error.detail)
-        return attempt.come_back(STORE_BUSY_WAIT)
+        return attempt.put_off_or_renew(LOOK_AGAIN_AFTER)
 
 
 def _limits(attempt: Attempt) -> Limits:
@@ -97,7 +99,7 @@ def _act_on(attempt: Attempt, limits: Limits, outcome: ClaimOutcome) -> Outcome:
         case Duplicate(run):
             return _leave(run)
         case Busy(run):
-            return _come_back_for(attempt, run)
+            return _wait_for(attempt, run)
         case Gated(pending):
             waiting = f"{pending} drafts of {attempt.message.drafter} wait for a decision"
             return _skip(attempt, SkipReason.GATE, f"{waiting}; its limit is {limits.pending}")
@@ -124,7 +126,7 @@ def _skip(attempt: Attempt, reason: SkipReason, detail: str) -> Outcome:
     if begun.status is not Status.DRAFTING or attempt.message.resend < begun.resend:
         return _leave(begun)
     if not begun.lease_is_dead(attempt.began):
-        return _come_back_for(attempt, begun)
+        return _wait_for(attempt, begun)
     told = f"{detail}; attempt {begun.attempts} {last_end(begun)}"
     bill = Bill(cost_nanousd=begun.reserved_nanousd)
     match store.release(begun, Status.SKIPPED, str(reason), told, bill, now=attempt.outside.now()):
@@ -132,7 +134,7 @@ def _skip(attempt: Attempt, reason: SkipReason, detail: str) -> Outcome:
             tell_outcome(run)
             return Done()
         case LeaseLost():
-            return attempt.come_back(STORE_BUSY_WAIT)  # somebody else was at it: see then what has become of it
+            return attempt.put_off_or_renew(LOOK_AGAIN_AFTER)  # somebody else was at it: see then what has become of it
 
 
 def _leave(run: Run) -> Outcome:
@@ -141,12 +143,12 @@ def _leave(run: Run) -> Outcome:
     return Done()
 
 
-def _come_back_for(attempt: Attempt, run: Run) -> Outcome:
+def _wait_for(attempt: Attempt, run: Run) -> Outcome:
     """Come back when the lease of another invocation has ended, or the run's next attempt is due.
 
     While that one is at work the message is not replaced by a fresh one, however few receives it has left: once it is
-    deleted the drafter's next message is handed out, and both would draft from the same cursors (G3, G6).
+    deleted the drafter's next message is handed out, and both would be at work at once (G3).
     """
     if run.lease_until is not None:
-        return attempt.stay(run.lease_until - attempt.began + timedelta(seconds=1))
-    return attempt.come_back((run.next_attempt or attempt.began) - attempt.began + timedelta(seconds=1))
+        return attempt.put_off(run.lease_until - attempt.began + AFTER_A_LEASE)
+    return attempt.put_off_or_renew((run.next_attempt or attempt.began) - attempt.began + AFTER_A_LEASE)

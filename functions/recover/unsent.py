@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from galley.listing import all_watched
-from galley.queue import RunQueue
+from galley.queue import QueueUnavailable, RunQueue
 from galley.runs import Status
 from galley.store import Store
 
@@ -13,24 +13,26 @@ OVERDUE_AFTER = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """The runs whose message was sent once more, and a line for each row that could not be read."""
+class SentAgain:
+    """The runs whose message was sent once more, and a line for what could not be read or sent."""
 
     runs: tuple[str, ...]
     broken: tuple[str, ...]
 
 
-def send_unsent(store: Store, queue: RunQueue, *, now: datetime) -> Sent:
+def send_unsent(store: Store, queue: RunQueue, *, now: datetime) -> SentAgain:
     """Send the message of each run that has been queued for long.
 
-    Sending a run again writes its row first, so a crash between the two leaves a row without a message. A message that
-    only waits for its turn is sent twice by this: the second one finds that the run has its outcome.
-
-    Raises:
-        galley.queue.QueueUnavailable: when some could not be sent. The next sweep tries them again.
+    Sending a run again writes its row first, so a crash between the two leaves a row without a message. Whether a
+    message only waits for its turn cannot be seen: each sweep sends one more until the run is claimed, and those that
+    come later find that it was.
     """
     queued = all_watched(store, Status.QUEUED)
     overdue = [run for run in queued.runs if now - run.changed > OVERDUE_AFTER]
-    if overdue:
-        queue.send([run.message for run in overdue])
-    return Sent(tuple(str(run.key) for run in overdue), queued.unreadable)
+    sent = tuple(str(run.key) for run in overdue)
+    try:
+        if overdue:
+            queue.send([run.message for run in overdue])
+    except QueueUnavailable as error:
+        return SentAgain(tuple(run for run in sent if run not in error.unsent), (*queued.unreadable, error.detail))
+    return SentAgain(sent, queued.unreadable)

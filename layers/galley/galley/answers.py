@@ -33,6 +33,7 @@ def run_answer(run: Run) -> dict[str, Any]:
         "next_attempt": _instant(run.next_attempt),
         "lease_until": _instant(run.lease_until),
         "attempts": run.attempts,
+        "faults": run.faults,
         "resend": run.resend,
         "title": run.title,
         "text_hash": run.text_hash,

@@ -1,7 +1,8 @@
 """The two ways in which work fails, and when it is tried again.
 
-Whoever raises an error says which way it is by its class. ``RetryLater``: the same work may succeed later.
-``NeverSucceeds``: doing it again would only cost money. ``judged`` sorts everything else.
+Whoever raises an error says which way it is by its class. ``RetryLater``: the same work may succeed later; with an
+``AnswerLost`` it may have been done all the same, and a ``Fault`` was foreseen by nobody. ``NeverSucceeds``: doing it
+again would only cost money. ``judged`` sorts everything else.
 """
 
 import hashlib
@@ -50,10 +51,13 @@ LONGEST_WAIT = timedelta(minutes=15)
 LONGEST_RETRY_AFTER = timedelta(hours=1)
 
 MOST_ATTEMPTS = 20
-"""How often a run is tried whose waiting no grace ends: about four hours of an outage."""
+"""How often a run is tried whose waiting no grace ends: about three hours of an outage."""
 
 MOST_FAULTS = 3
 """How many attempts may meet a fault, or end without a word: a crash, the function's time limit."""
+
+DELIVERY = timedelta(minutes=1)
+"""What is left of the grace for a message's way back when its last wait is cut short."""
 
 
 def judged(error: Exception) -> RetryLater | NeverSucceeds:
@@ -65,7 +69,12 @@ def judged(error: Exception) -> RetryLater | NeverSucceeds:
             return Fault("unexpected_error", f"{type(error).__name__}: {error}")
 
 
-def wait_after(attempt: int, run: str, after: timedelta | None = None) -> timedelta:
+def faults_exhausted(faults: int) -> bool:
+    """Tell whether a run that has met so many faults is not tried again."""
+    return faults >= MOST_FAULTS
+
+
+def wait_after(attempt: int, run: str, retry_after: timedelta | None = None) -> timedelta:
     """Return how long to wait after the given attempt (1 for the first) of a run, before the next one.
 
     The wait doubles from 30 seconds to 15 minutes, less up to a quarter of it, drawn from a hash of the run and the
@@ -76,30 +85,31 @@ def wait_after(attempt: int, run: str, after: timedelta | None = None) -> timede
     whole = min(doubled, LONGEST_WAIT)
     share = int.from_bytes(hashlib.sha256(f"{run}#{attempt}".encode()).digest()[:4]) / 2**32
     wait = whole - whole * share / 4
-    return wait if after is None else max(wait, min(after, LONGEST_RETRY_AFTER))
+    return wait if retry_after is None else max(wait, min(retry_after, LONGEST_RETRY_AFTER))
 
 
 def next_attempt(
-    attempt: int, run: str, *, now: datetime, after: timedelta | None = None, ends: datetime | None = None
+    attempt: int,
+    run: str,
+    *,
+    now: datetime,
+    retry_after: timedelta | None = None,
+    grace_ends: datetime | None = None,
 ) -> datetime | None:
     """Return when a run is tried again after the given attempt (1 for the first); None when it is not.
 
-    A run that no grace binds (``ends`` is None) is tried ``MOST_ATTEMPTS`` times. Any other is tried until its grace
-    ends, however often that is; its last wait is cut short so that one attempt still comes within it, unless the other
-    side asked not to be called before.
+    A run that no grace binds (``grace_ends`` is None) is tried ``MOST_ATTEMPTS`` times. Any other is tried until its
+    grace ends, however often that is; its last wait is cut short so that one attempt still comes within it, unless the
+    other side asked not to be called before.
     """
-    wait = wait_after(attempt, run, after)
-    if ends is None:
+    wait = wait_after(attempt, run, retry_after)
+    if grace_ends is None:
         return now + wait if attempt < MOST_ATTEMPTS else None
-    left = ends - _DELIVERY - now
+    left = grace_ends - DELIVERY - now
     if wait <= left:
         return now + wait
-    soonest = FIRST_WAIT if after is None else max(FIRST_WAIT, min(after, LONGEST_RETRY_AFTER))
+    soonest = FIRST_WAIT if retry_after is None else max(FIRST_WAIT, min(retry_after, LONGEST_RETRY_AFTER))
     return now + left if left >= soonest else None
-
-
-_DELIVERY = timedelta(minutes=1)
-"""What is left of the grace for a message's way back when its last wait is cut short."""
 
 
 def backoff(attempt: int, first_seconds: float, share: float) -> float:

@@ -84,7 +84,10 @@ TRANSITIONS: dict[Status | None, frozenset[Status]] = {
 WATCHED = frozenset(
     {Status.QUEUED, Status.DRAFTING, Status.PENDING, Status.APPROVED, Status.FAILED, Status.PUBLISH_UNKNOWN}
 )
-"""The states in which a run still waits for something: a worker, a person, publishing. Only these are in the index."""
+"""The states in which a run still waits for something: a worker, a person, publishing.
+
+Only these are in the index, without the failed runs that a person has dismissed.
+"""
 
 MOST_DETAIL = 1_000
 """How many characters of a detail are kept, in a row and beside a dead letter: an error's text can be anything."""
@@ -136,8 +139,8 @@ class InvalidMessage(ValueError):
 class RunMessage(BaseModel):
     """What travels in the queue: which run, on whose behalf, under which contract.
 
-    ``resend`` counts how often a person sent the run again; ``renewal`` how often its worker did, to wait longer than
-    one message can; ``trace`` ties the log lines of one tick together.
+    ``resend`` counts how often a person sent the run again; ``renewal`` how often the message was sent anew under the
+    same resend number, mostly to wait longer than one message can; ``trace`` ties the log lines of one tick together.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -12,7 +12,7 @@ import pytest
 import claimed_run
 from attempt import ComesBack, Delivery, Done, Workplace
 from drafter import Drafter, InvalidDrafter, load_drafter
-from drafting import STORE_BUSY_WAIT, draft_run
+from drafting import LOOK_AGAIN_AFTER, draft_run
 from galley.drafts import Item
 from galley.observe import logger
 from galley.queue import MAX_RECEIVES
@@ -234,7 +234,6 @@ def test_a_paused_drafter_records_the_slot(bench: Bench) -> None:
 
 @pytest.mark.guarantee("G11")
 def test_g11_a_call_that_might_exceed_the_days_budget_is_not_made(bench: Bench) -> None:
-    bench.drafter = DRAFTER.model_copy(update={"daily_budget_usd": "0.001"})
     bench.drafter = Drafter.model_validate({**DRAFTER.model_dump(), "daily_budget_usd": "0.001"})
     bench.deliver()
     assert bench.row().status is Status.PENDING
@@ -558,7 +557,7 @@ def test_a_run_whose_rows_are_held_by_others_comes_back(
     monkeypatch.setattr(bench.store, "claim", busy)
     bench.drafter = drafter
     assert bench.deliver() == ComesBack()
-    assert bench.queue.put_offs == [("receipt-1", STORE_BUSY_WAIT)]
+    assert bench.queue.put_offs == [("receipt-1", LOOK_AGAIN_AFTER)]
 
 
 def pauses(bench: Bench) -> None:

@@ -52,7 +52,7 @@ def test_g5_an_abandoned_run_has_a_letter_before_its_row_says_failed(
         down.setattr(queue, "bury", unavailable)
         ended = end_abandoned(store, queue, now=SLOT + LEASE + ABANDONED_AFTER + SECOND)
     assert ended.runs == ()
-    assert ended.broken == (f"{KEY}: could not send 1 messages ({KEY}): down",)
+    assert ended.broken == (f"{KEY}: could not send {KEY}: down",)
     assert row(store).status is Status.DRAFTING
     end_abandoned(store, queue, now=SLOT + LEASE + ABANDONED_AFTER + SECOND)
     (letter,) = queue.buried

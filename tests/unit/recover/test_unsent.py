@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from galley.queue import QueueUnavailable
 from galley.runs import RunKey, Status
 from galley.store import Bill, Claimed, Limits, Settled, Store
 from support.outside import SLOT, RecordingQueue, message
@@ -39,3 +40,14 @@ def test_a_run_whose_message_may_still_wait_for_its_turn_is_left_alone(queued: S
     queue = RecordingQueue()
     assert send_unsent(queued, queue, now=SLOT + OVERDUE_AFTER).runs == ()
     assert queue.sent == []
+
+
+def test_what_cannot_be_sent_is_named_and_stops_no_sweep(queued: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = RecordingQueue()
+
+    def down(messages: object) -> None:
+        raise QueueUnavailable([str(KEY)], "down")
+
+    monkeypatch.setattr(queue, "send", down)
+    sent = send_unsent(queued, queue, now=SLOT + OVERDUE_AFTER + SECOND)
+    assert (sent.runs, sent.broken) == ((), (f"could not send {KEY}: down",))

@@ -16,14 +16,14 @@ MAX_RECEIVES = 5
 """How often a message is received before the queue buries it: the redrive policy of template.yaml."""
 
 RECEIVES_EXHAUSTED = "receives_exhausted"
-"""The reason of a letter that the queue buried, or a worker that had to wait at the last receive."""
+"""The reason of a letter that the queue itself buried."""
 
 
 class QueueUnavailable(RetryLater):
     """Some messages could not be sent, even after retries. ``unsent`` names their runs; the others were sent."""
 
     def __init__(self, unsent: Sequence[str], detail: str) -> None:
-        super().__init__("queue_unavailable", f"could not send {len(unsent)} messages ({', '.join(unsent)}): {detail}")
+        super().__init__("queue_unavailable", f"could not send {', '.join(unsent)}: {detail}")
         self.unsent = tuple(unsent)
 
 
@@ -41,10 +41,9 @@ class DeadLetter:
 
     ``body`` is the message as it was, readable or not. ``run`` is its key where it has one. ``first`` and ``last`` are
     the instants of its first and last attempt. A letter that the queue itself buried, after ``MAX_RECEIVES``, has the
-    reason ``receives_exhausted``: the code never lived long enough to say more. Both instants are then its burial. A
-    worker that had to wait at the last receive buries the message under the same reason, and says for what it waited.
-    Of the detail ``MOST_DETAIL`` characters are kept. ``id`` is what the queue calls a letter for as long as it lies
-    there; it is none of what the letter says, and empty before the letter is buried.
+    reason ``receives_exhausted``: the code never lived long enough to say more. Both instants are then its burial, and
+    ``attempts`` its receives. Of the detail ``MOST_DETAIL`` characters are kept. ``id`` is what the queue calls a
+    letter for as long as it lies there; it is none of what the letter says, and empty before the letter is buried.
     """
 
     body: str

@@ -33,6 +33,8 @@ API_SendMessageBatch.html); a queue made before 2025 takes no more than this."""
 
 TRIES = 4
 FIRST_WAIT_SECONDS = 0.1
+"""Half of the longest that a request's first wait can be."""
+
 FIRST_LOOK_AGAIN_SECONDS = 0.5
 """How long a removal waits, at first, for what somebody else's listing may hide: a listing takes a second or two."""
 

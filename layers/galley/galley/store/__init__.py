@@ -19,7 +19,7 @@ from galley.runs import RejectReason, Run, RunKey, RunMessage, SkipReason, Statu
 
 
 class StoreBusy(RetryLater):
-    """Other writers held the rows for longer than the operation waits, or the table gave no answer.
+    """The rows cannot be had now: others held them for longer than the operation waits, or the table gave no answer.
 
     If the answer was lost on its way, the change may have happened. The same operation, with the same instant, may be
     asked for again: it does not happen twice.
@@ -380,7 +380,7 @@ class Store(Protocol):
         ...
 
     def watched(self, status: Status, *, limit: int = 100, after: str | None = None) -> Page:
-        """List the runs in one of the watched states, longest there first.
+        """List the runs in one of the watched states, longest there first, without those that were dismissed.
 
         It lists, it never decides: it may be behind the rows by a moment.
 

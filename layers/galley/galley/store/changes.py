@@ -108,7 +108,7 @@ def claim(
 def store(run: Run, draft: Draft, bill: Bill, *, now: datetime) -> Change:
     """Put the draft before the reviewers."""
     after = replace(
-        _settled(run, bill, now),
+        _without_lease(run, bill, now),
         status=Status.PENDING,
         reason=None,
         detail=None,
@@ -116,7 +116,7 @@ def store(run: Run, draft: Draft, bill: Bill, *, now: datetime) -> Change:
         text_hash=text_hash(draft.title, draft.body),
         drafted=_second(now),
     )
-    return _settling(run, after, bill)
+    return _change_of_claimed(run, after, bill)
 
 
 def release(
@@ -141,20 +141,20 @@ def release(
         reason = str(SkipReason(reason))
     if cursors and status is not Status.EMPTY:
         raise ValueError(f"run {run.key} is released as {status}; cursors move only with empty")
-    settled = _settled(run, bill, now)
-    return _settling(run, replace(settled, status=status, reason=reason, detail=clip(detail, MOST_DETAIL)), bill)
+    ended = _without_lease(run, bill, now)
+    return _change_of_claimed(run, replace(ended, status=status, reason=reason, detail=clip(detail, MOST_DETAIL)), bill)
 
 
 def postpone(run: Run, error: RetryLater, bill: Bill, *, now: datetime, next_attempt: datetime) -> Change:
     """Give the lease up until the next attempt."""
     waiting = replace(
-        _settled(run, bill, now),
+        _without_lease(run, bill, now),
         reason=error.reason,
         detail=clip(error.detail, MOST_DETAIL),
         faults=run.faults + (1 if isinstance(error, Fault) else 0),
         next_attempt=_second(next_attempt),
     )
-    return _settling(run, waiting, bill)
+    return _change_of_claimed(run, waiting, bill)
 
 
 def skip(
@@ -309,7 +309,7 @@ def _new_run(message: RunMessage, status: Status, now: datetime) -> Run:
     )
 
 
-def _settled(run: Run, bill: Bill, now: datetime) -> Run:
+def _without_lease(run: Run, bill: Bill, now: datetime) -> Run:
     """Return the run with its lease given up and its reservation replaced by the bill."""
     return replace(
         run,
@@ -325,7 +325,7 @@ def _settled(run: Run, bill: Bill, now: datetime) -> Run:
     )
 
 
-def _settling(run: Run, after: Run, bill: Bill) -> Change:
+def _change_of_claimed(run: Run, after: Run, bill: Bill) -> Change:
     if run.status is not Status.DRAFTING:
         raise ValueError(f"run {run.key} is {run.status}; only a claimed run can be settled")
     usage = bill.usage

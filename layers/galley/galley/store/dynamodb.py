@@ -78,6 +78,8 @@ MOST_ITEM_BYTES = 400 * 1024
 SPEND_KEPT = timedelta(days=60)
 TRIES = 8
 FIRST_WAIT_SECONDS = 0.025
+"""Half of the longest that a transaction's first wait can be."""
+
 ROUNDS = 5
 """How often a change is worked out again because the row turned out to be another one."""
 
