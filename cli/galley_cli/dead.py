@@ -5,11 +5,13 @@ row, the message, the letters. They are done in this order, so that a crash betw
 same again repairs it: a queued row's message may be sent twice, and a letter that is older than its row's resend number
 was answered before. What was sent goes through the claim like any other message, so it drafts no slot twice and passes
 no gate.
+
+To dismiss (the row) and to remove (the letters) is to discard, which only a person does.
 """
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import assert_never
@@ -35,7 +37,7 @@ MOST_LISTED = 1_000
 """How many letters, and how many ticks, are looked at in one listing."""
 
 MOST_ROUNDS = 200
-"""How many listings ``resend_all`` goes through. Of the letters of one drafter that SQS buried, each shows ten."""
+"""How many listings one command goes through that sends all again or discards all: see ``new_things``."""
 
 SHORT_ID = 8
 """How many characters of a queue's id a person types."""
@@ -81,8 +83,8 @@ class Dead:
         """The runs, and the ticks after them."""
         return (*self.runs, *self.ticks)
 
-    def find(self, name: str) -> DeadThing | None:
-        """Return what a person calls so. A run that is not listed is returned without letters and row.
+    def listed(self, name: str) -> DeadThing | None:
+        """Return what is listed under a name.
 
         Raises:
             InvalidRunKey: when nothing could be called so.
@@ -93,7 +95,50 @@ class Dead:
             ticks = (tick for tick in self.ticks if rest in {_id(tick.name), tick.tick.id})
             return next(letters, None) if kind == "letter" else next(ticks, None)
         key = RunKey.parse(name)
-        return next((run for run in self.runs if run.key == key), DeadRun(str(key), key))
+        return next((run for run in self.runs if run.key == key), None)
+
+    def named(self, name: str) -> DeadThing | None:
+        """Return what a person calls so: what is listed, or any other run, without letters and row.
+
+        Raises:
+            InvalidRunKey: when nothing could be called so.
+        """
+        thing = self.listed(name)
+        if thing is None and ":" in name:
+            key = RunKey.parse(name)
+            return DeadRun(str(key), key)
+        return thing
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What was sent again: the runs of a dead run (one) or of a dead tick."""
+
+    name: str
+    runs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotDone:
+    """What was not done, and why, in one line."""
+
+    name: str
+    why: str
+
+
+@dataclass(slots=True)
+class Report:
+    """What became of what was to be sent again or discarded, each by its name.
+
+    ``sent_before``: only the letters were left, of runs that were sent again before. ``not_found``: a letter or a tick
+    was not there any more to be taken away; somebody else took it, or looks at it at the moment.
+    """
+
+    sent: list[Sent] = field(default_factory=list)
+    sent_before: list[str] = field(default_factory=list)
+    discarded: list[str] = field(default_factory=list)
+    refused: list[NotDone] = field(default_factory=list)
+    not_found: list[str] = field(default_factory=list)
 
 
 def list_dead(store: Store, queue: RunQueue) -> Dead:
@@ -129,6 +174,28 @@ def list_dead(store: Store, queue: RunQueue) -> Dead:
     return Dead(tuple(runs), named, tuple(unreadable))
 
 
+def new_things(store: Store, queue: RunQueue, report: Report) -> Iterator[tuple[DeadThing, ...]]:
+    """Yield what each listing shows that none before did, until one shows nothing new.
+
+    One listing is not enough: of the letters of one drafter that SQS itself buried it shows ten, and the next ones only
+    once those are gone. If even ``MOST_ROUNDS`` are not enough, the report says so.
+    """
+    seen: set[tuple[str, str]] = set()
+    for _ in range(MOST_ROUNDS):
+        new = tuple(thing for thing in list_dead(store, queue).all if not _marks(thing) <= seen)
+        if not new:
+            return
+        seen.update(*map(_marks, new))
+        yield new
+    report.refused.append(NotDone("--all", "more is dead than one command goes through; repeat it"))
+
+
+def _marks(thing: DeadThing) -> set[tuple[str, str]]:
+    """Return what tells a thing from others, and from itself with more letters."""
+    ids = [letter.id for letter in thing.letters] if isinstance(thing, DeadRun) else [thing.tick.id]
+    return {(thing.name, one) for one in ("", *ids)}
+
+
 def run_of(letter: DeadLetter) -> RunKey | None:
     """Return the run that a letter is about: its message's, since that is what would be sent, else the one it names."""
     try:
@@ -143,7 +210,9 @@ def run_of(letter: DeadLetter) -> RunKey | None:
 
 @dataclass(frozen=True, slots=True)
 class Requeue:
-    """Let the failed row be queued, and send its message."""
+    """Let the failed row of this key be queued, and send its message."""
+
+    key: RunKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,27 +239,29 @@ class Refuse:
 Step = Requeue | Send | SentBefore | Refuse
 
 
-def next_step(key: RunKey, row: Run | None, letters: Sequence[DeadLetter]) -> Step:
-    """Decide how a run is sent again, from its row as it is now and its letters.
+def next_step(name: str, row: Run | None, letters: Sequence[DeadLetter]) -> Step:
+    """Decide how a dead run of this name is sent again, from its row as it is now and its letters.
 
     A message whose letter lies there is not on its way any more. Where the row still waits for that very message, it
     is sent as a renewal: under the same deduplication id the queue might swallow it.
     """
-    messages = [message for letter in letters if (message := _readable(letter)) is not None]
+    read = [_read(letter) for letter in letters]
+    messages = [one for one in read if isinstance(one, RunMessage)]
+    errors = [one for one in read if isinstance(one, InvalidMessage)]
     if row is None:
         if messages:
             resend = max(message.resend for message in messages) + 1
             return Send(messages[-1].model_copy(update={"resend": resend, "renewal": 0}))
-        return Refuse(_unreadable(key, letters) if letters else f"there is no run {key} and no dead letter of it")
+        return Refuse(_unreadable(name, errors[-1]) if errors else f"there is no run {name} and no dead letter of it")
     match row.status:
         case Status.FAILED:
-            return Requeue()
+            return Requeue(row.key)
         case Status.QUEUED:
             lost = [message.renewal for message in messages if message.resend >= row.resend]
             return Send(row.message.model_copy(update={"renewal": max(lost) + 1}) if lost else row.message)
-    if letters and len(messages) == len(letters) and all(message.resend < row.resend for message in messages):
+    if messages and not errors and all(message.resend < row.resend for message in messages):
         return SentBefore(row)
-    return Refuse(f"run {key} is {_state(row)}; {_remedy(row, letters)}")
+    return Refuse(f"run {name} is {_state(row)}; {_remedy(row, letters)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,37 +317,6 @@ def messages_of(tick: Tick, dead: DeadTick, trace: str) -> list[RunMessage]:
     return [message.model_copy(update={"resend": 1}) for message in messages]
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """What was sent again: the runs of a dead run (one) or of a dead tick."""
-
-    name: str
-    runs: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NotDone:
-    """What was not done, and why, in one line."""
-
-    name: str
-    why: str
-
-
-@dataclass(slots=True)
-class Report:
-    """What became of what was to be sent again or discarded, each by its name.
-
-    ``sent_before``: only the letters were left, of runs that were sent again before. ``not_found``: a letter or a tick
-    was not there any more to be taken away; somebody else took it, or looks at it at the moment.
-    """
-
-    sent: list[Sent] = field(default_factory=list)
-    sent_before: list[str] = field(default_factory=list)
-    discarded: list[str] = field(default_factory=list)
-    refused: list[NotDone] = field(default_factory=list)
-    not_found: list[str] = field(default_factory=list)
-
-
 class Resending:
     """Sends the dead again, each once, and reports what became of each. A failure of one stops no other."""
 
@@ -287,8 +327,7 @@ class Resending:
         self._queue = queue
         self._now = now
         self._trace = trace
-        self._answered: dict[str, int] = {}
-        self._seen: set[tuple[str, str]] = set()
+        self._resends: dict[str, int] = {}  # of each run looked at, the number it was sent under; 0 if it was not
 
     def resend(self, things: Iterable[DeadThing]) -> None:
         """Send runs and ticks again, then take their letters and ticks away."""
@@ -297,76 +336,59 @@ class Resending:
         try:
             for thing in things:
                 match thing:
-                    case DeadRun() as run if self._notice(run.name, [letter.id for letter in run.letters]):
-                        if self._sends_run(run):
-                            letters |= {letter.id: run.name for letter in run.letters}
-                    case DeadRun(name, _, found):
-                        letters |= {letter.id: name for letter in found if self._is_answered(name, letter)}
+                    case DeadRun(name):
+                        letters |= {letter.id: name for letter in self._send_run(thing)}
                     case NamedTick(name, tick):
-                        self._notice(name, [tick.id])
-                        if self._sends_tick(name, tick):
+                        if self._send_tick(name, tick):
                             ticks[tick.id] = name
+                    case _:
+                        assert_never(thing)
         finally:
             _remove(self._queue.remove_dead_runs, letters, self.report)
             _remove(self._queue.remove_dead_ticks, ticks, self.report)
 
     def resend_all(self) -> None:
-        """Send all of the dead again, until a listing shows none that is new.
+        """Send all of the dead again. One run is sent once, even if it fails again meanwhile: its new letter stays."""
+        for things in new_things(self._store, self._queue, self.report):
+            self.resend(things)
 
-        One run is sent once, even if it fails again meanwhile: its new letter stays.
+    def _send_run(self, dead: DeadRun) -> Sequence[DeadLetter]:
+        """Send a run again, or refuse to; return the letters that are answered by it.
+
+        Of a run that was looked at before, those are answered that are older than what was sent.
         """
-        for _ in range(MOST_ROUNDS):
-            new = [thing for thing in list_dead(self._store, self._queue).all if self._is_new(thing)]
-            if not new:
-                return
-            self.resend(new)
-        self.report.refused.append(NotDone("--all", "more are dead than one command goes through; repeat it"))
-
-    def _is_new(self, thing: DeadThing) -> bool:
-        ids = [letter.id for letter in thing.letters] if isinstance(thing, DeadRun) else [thing.tick.id]
-        return any((thing.name, one) not in self._seen for one in ["", *ids])
-
-    def _notice(self, name: str, ids: Sequence[str]) -> bool:
-        """Remember what is looked at; tell whether its name is new."""
-        is_new = (name, "") not in self._seen
-        self._seen.update((name, one) for one in ["", *ids])
-        return is_new
-
-    def _is_answered(self, name: str, letter: DeadLetter) -> bool:
-        """Tell whether a letter that came into view later is older than what was sent."""
-        self._seen.add((name, letter.id))
-        message = _readable(letter)
-        return message is not None and message.resend < self._answered.get(name, 0)
-
-    def _sends_run(self, dead: DeadRun) -> bool:
-        """Send a run again, or refuse to; tell whether its letters are answered by it."""
-        if dead.key is None:
-            self._refuse(dead.name, _unreadable(dead.name, dead.letters))
-            return False
+        if dead.name in self._resends:
+            sent = self._resends[dead.name]
+            return [letter for letter in dead.letters if _is_older(letter, sent)]
+        self._resends[dead.name] = 0
         try:
-            return self._steps(dead, dead.key)
+            if self._take_steps(dead):
+                return dead.letters
         except RetryLater as error:
             self._refuse(dead.name, f"{dead.name}: {error.detail}; nothing is lost, send it again")
         except NeverSucceeds as error:
             self._refuse(dead.name, f"{dead.name}: {error.detail}")
         except UnreadableRow as error:
             self._refuse(dead.name, str(error))
-        return False
+        return ()
 
-    def _steps(self, dead: DeadRun, key: RunKey) -> bool:
+    def _take_steps(self, dead: DeadRun) -> bool:
+        """Do what is left of the steps up to the message; tell whether the run is sent, now or before."""
         for _ in range(_TRIES):
-            step = next_step(key, self._store.run(key), dead.letters)
+            step = next_step(dead.name, None if dead.key is None else self._store.run(dead.key), dead.letters)
             match step:
-                case Requeue():
+                case Requeue(key):
                     match self._store.resend(key, now=self._now()):
                         case Settled(run):
-                            return self._send(dead.name, run.message)
+                            self._send(dead.name, run.message)
+                            return True
                         case Conflict() | NoSuchRun():
                             continue  # somebody else was first: look again
                 case Send(message):
-                    return self._send(dead.name, message)
+                    self._send(dead.name, message)
+                    return True
                 case SentBefore(row):
-                    self._answered[dead.name] = row.resend
+                    self._resends[dead.name] = row.resend
                     self.report.sent_before.append(dead.name)
                     return True
                 case Refuse(why):
@@ -374,16 +396,16 @@ class Resending:
                     return False
                 case _:
                     assert_never(step)
-        self._refuse(dead.name, f"run {key} was changed by somebody else each time; try again")
+        self._refuse(dead.name, f"run {dead.name} was changed by somebody else each time; try again")
         return False
 
-    def _send(self, name: str, message: RunMessage) -> bool:
+    def _send(self, name: str, message: RunMessage) -> None:
         self._queue.send([message])
-        self._answered[name] = message.resend
+        self._resends[name] = message.resend
         self.report.sent.append(Sent(name, (str(message.key),)))
-        return True
 
-    def _sends_tick(self, name: str, dead: DeadTick) -> bool:
+    def _send_tick(self, name: str, dead: DeadTick) -> bool:
+        """Send the runs of a tick, or refuse to; tell whether they were sent."""
         tick = read_dead_tick(dead)
         match tick:
             case Tick():
@@ -411,7 +433,7 @@ class Resending:
 
 
 def discard_dead(store: Store, queue: RunQueue, things: Iterable[DeadThing], *, now: datetime, report: Report) -> None:
-    """Take letters and ticks away, and let failed rows be listed no longer; add what became of each to the report.
+    """Dismiss failed rows, then remove letters and ticks; add what became of each to the report.
 
     The row comes first, so that what a crash leaves is still listed.
     """
@@ -419,23 +441,27 @@ def discard_dead(store: Store, queue: RunQueue, things: Iterable[DeadThing], *, 
     ticks: dict[str, str] = {}
     for thing in things:
         match thing:
-            case DeadRun():
-                refusal = _refusal_to_dismiss(store, thing, now)
-                if refusal is not None:
-                    report.refused.append(NotDone(thing.name, refusal))
-                    continue
-                letters |= {letter.id: thing.name for letter in thing.letters}
-            case NamedTick(_, tick):
-                ticks[tick.id] = thing.name
+            case DeadRun(name, _, found):
+                why = _dismiss(store, thing, now)
+                if why is not None:
+                    report.refused.append(NotDone(name, why))
+                elif found:
+                    letters |= {letter.id: name for letter in found}
+                else:
+                    report.discarded.append(name)
+            case NamedTick(name, tick):
+                ticks[tick.id] = name
             case _:
                 assert_never(thing)
-        report.discarded.append(thing.name)
-    _remove(queue.remove_dead_runs, letters, report)
-    _remove(queue.remove_dead_ticks, ticks, report)
+    report.discarded += _remove(queue.remove_dead_runs, letters, report)
+    report.discarded += _remove(queue.remove_dead_ticks, ticks, report)
 
 
-def _refusal_to_dismiss(store: Store, dead: DeadRun, now: datetime) -> str | None:
-    """Let a failed row be listed no longer; return why nothing of the run can be discarded, if nothing can."""
+def _dismiss(store: Store, dead: DeadRun, now: datetime) -> str | None:
+    """Let a failed row be listed no longer; return why nothing of the run can be discarded, where that is so.
+
+    Letters can, where the row has gone on, cannot be read or is none.
+    """
     if dead.key is None:
         return None
     try:
@@ -456,35 +482,42 @@ def _refusal_to_dismiss(store: Store, dead: DeadRun, now: datetime) -> str | Non
     assert_never(outcome)
 
 
-def _remove(remove: Callable[[Collection[str]], frozenset[str]], names: dict[str, str], report: Report) -> None:
-    """Remove by the ids, and report the names of what was not removed."""
+def _remove(
+    remove: Callable[[Collection[str]], frozenset[str]], names: dict[str, str], report: Report
+) -> tuple[str, ...]:
+    """Remove by the ids, each with its name; report the names of what was not removed, and return the others."""
     if not names:
-        return
+        return ()
+    failure = None
     try:
         removed = remove(names.keys())
     except RemovalFailed as error:
-        for name in dict.fromkeys(name for one, name in names.items() if one not in error.removed):
-            report.refused.append(
-                NotDone(name, f"{name} still lies among the dead: {error}; the same again removes it")
-            )
-        return
-    report.not_found.extend(dict.fromkeys(name for one, name in names.items() if one not in removed))
+        removed, failure = error.removed, str(error)
+    left = dict.fromkeys(name for one, name in names.items() if one not in removed)
+    if failure is None:
+        report.not_found.extend(left)
+    else:
+        why = f"still lies among the dead: {failure}; the same again removes it"
+        report.refused.extend(NotDone(name, f"{name} {why}") for name in left)
+    return tuple(name for name in dict.fromkeys(names.values()) if name not in left)
 
 
-def _readable(letter: DeadLetter) -> RunMessage | None:
+def _read(letter: DeadLetter) -> RunMessage | InvalidMessage:
     try:
         return read_message(letter.body)
-    except InvalidMessage:
-        return None
-
-
-def _unreadable(name: object, letters: Sequence[DeadLetter]) -> str:
-    try:
-        read_message(letters[-1].body)
     except InvalidMessage as error:
-        cannot = f"the message of {name} cannot be read, so it cannot be sent: {error}"
-        return f"{cannot}; 'galley dlq discard {name}' takes it away"
-    return ""
+        return error
+
+
+def _is_older(letter: DeadLetter, resend: int) -> bool:
+    """Tell whether a letter's message is older than the one of this resend number."""
+    message = _read(letter)
+    return isinstance(message, RunMessage) and message.resend < resend
+
+
+def _unreadable(name: str, error: InvalidMessage) -> str:
+    cannot = f"the message of {name} cannot be read, so it cannot be sent: {error}"
+    return f"{cannot}; 'galley dlq discard {name}' takes it away"
 
 
 def _state(run: Run) -> str:

@@ -18,7 +18,8 @@ from galley.instants import utc_now
 from galley.queue import DeadLetter, DeadTick, QueueUnavailable, RemovalFailed, RunQueue
 from galley.runs import Origin, Run, RunKey, RunMessage, SkipReason, Status, read_message
 from galley.store import Claimed, Conflict, Duplicate, Gated, Limits, NoSuchRun, Settled, Store
-from galley_cli.dead import Report, Resending, Sent, discard_dead, list_dead
+from galley_cli.dead import DeadThing, Report, Resending, Sent, discard_dead, list_dead, new_things
+from galley_cli.local.queue import SqliteQueues
 
 KEY = message().key
 OTHER = later(1).key
@@ -68,13 +69,18 @@ class System:
     def letters(self) -> list[str | None]:
         return [letter.run for letter in self.queue.dead_runs()]
 
-    def resending(self, store: Store | None = None, queue: RunQueue | None = None) -> Resending:
+    def resending(self, store: Any = None, queue: Any = None) -> Resending:
         return Resending(store or self.store, queue or self.queue, now=lambda: NOW, trace="trace")
+
+    def discard(self, things: Sequence[DeadThing], store: Any = None, queue: Any = None) -> Report:
+        report = Report()
+        discard_dead(store or self.store, queue or self.queue, things, now=NOW, report=report)
+        return report
 
     def resend(self, *names: str) -> Report:
         resending = self.resending()
         dead = list_dead(self.store, self.queue)
-        resending.resend([thing for name in names if (thing := dead.find(name)) is not None])
+        resending.resend([thing for name in names if (thing := dead.named(name)) is not None])
         return resending.report
 
     def now(self) -> datetime:
@@ -116,11 +122,6 @@ def system(
 def letter(asked: RunMessage, reason: str = "refusal", minute: int = 0) -> DeadLetter:
     at = START + timedelta(minutes=minute)
     return DeadLetter(asked.model_dump_json(), str(asked.key), reason, "no", "NeverSucceeds", 1, at, at)
-
-
-def fake(one: object) -> Any:
-    """Let a thing that looks like a store or a queue be one."""
-    return one
 
 
 def dead_run(system: System, asked: RunMessage | None = None, minute: int = 0) -> RunMessage:
@@ -220,7 +221,7 @@ def test_g5_who_is_overtaken_between_looking_and_queueing_sends_the_same_message
             other.resend(things)
             return system.store.resend(key, now=now)
 
-    mine = system.resending(store=fake(Overtaken(system.store)))
+    mine = system.resending(store=Overtaken(system.store))
     mine.resend(things)
     assert (mine.report.sent, mine.report.refused) == ([Sent(str(KEY), (str(KEY),))], [])
     assert system.work() == [message(resend=1)]
@@ -253,34 +254,32 @@ CRASHES = [
 
 @pytest.mark.guarantee("G1")
 @pytest.mark.guarantee("G5")
+@pytest.mark.parametrize("meanwhile", ["it is drafted", "nothing", "the queue forgets what was sent"])
 @pytest.mark.parametrize(("crash", "found"), CRASHES)
 def test_g1_g5_a_crash_anywhere_loses_nothing_and_the_same_command_repairs_it(
-    system: System, crash: str, found: str
+    system: System, crash: str, found: str, meanwhile: str
 ) -> None:
-    meanwhiles = ["it is drafted", "nothing", "the queue forgets what was sent"]
-    for number, meanwhile in enumerate(meanwhiles[:1] if isinstance(system.ends, SqsUnderTest) else meanwhiles):
-        asked = later(number)
-        if found != "row":
-            system.queue.bury(letter(asked))
-        if found == "two letters":
-            system.queue.bury(letter(asked, "abandoned", minute=1))
-        if found != "letter":
-            failed(system.store, asked)
-        crashing = system.resending(fake(Steps(system.store, crash)), fake(Steps(system.queue, crash)))
-        with pytest.raises(Crash):
-            crashing.resend(list_dead(system.store, system.queue).runs)
-        if meanwhile == "it is drafted":
-            system.work()
-        if meanwhile == "the queue forgets what was sent":
-            system.clock.shift(timedelta(minutes=6))
-
-        system.resend(str(asked.key))
-
+    if found != "row":
+        system.queue.bury(letter(message()))
+    if found == "two letters":
+        system.queue.bury(letter(message(), "abandoned", minute=1))
+    if found != "letter":
+        failed(system.store)
+    crashing = system.resending(Steps(system.store, crash), Steps(system.queue, crash))
+    with pytest.raises(Crash):
+        crashing.resend(list_dead(system.store, system.queue).runs)
+    if meanwhile == "it is drafted":
         system.work()
-        row = system.row(asked.key)
-        assert (row.status, row.attempts, row.resend) == (Status.PENDING, 1, 1), meanwhile
-        assert system.store.drafter(DIGEST).pending == number + 1, meanwhile
-        assert system.letters() == [], meanwhile
+    if meanwhile == "the queue forgets what was sent":
+        system.clock.shift(timedelta(minutes=6))
+
+    system.resend(str(KEY))
+
+    system.work()
+    row = system.row()
+    assert (row.status, row.attempts, row.resend) == (Status.PENDING, 1, 1)
+    assert system.store.drafter(DIGEST).pending == 1
+    assert system.letters() == []
 
 
 @pytest.mark.guarantee("G5")
@@ -373,7 +372,7 @@ def test_a_run_that_fails_again_while_all_are_sent_is_sent_once(system: System) 
                 assert isinstance(outcome, Claimed)
                 system.store.release(outcome.run, Status.FAILED, "refusal", "no", BILL, now=NOW)
 
-    resending = system.resending(queue=fake(Failing(system.queue)))
+    resending = system.resending(queue=Failing(system.queue))
     resending.resend_all()
     assert (len(resending.report.sent), system.row().resend) == (1, 1)
     assert system.letters() == [str(KEY)], "the letter of its second death stays"
@@ -389,7 +388,7 @@ def test_a_queue_that_takes_no_message_leaves_everything_to_be_sent_again(system
                 raise QueueUnavailable([str(messages[0].key)], "the queue is away")
             system.queue.send(messages)
 
-    resending = system.resending(queue=fake(Down(system.queue)))
+    resending = system.resending(queue=Down(system.queue))
     resending.resend_all()
     assert [one.name for one in resending.report.sent] == [str(message(REPORT).key)]
     (refused,) = resending.report.refused
@@ -397,6 +396,20 @@ def test_a_queue_that_takes_no_message_leaves_everything_to_be_sent_again(system
     assert system.letters() == [str(KEY)]
     assert system.resend(str(KEY)).sent
     assert {one.key for one in system.work()} == {KEY, message(REPORT).key}
+
+
+def test_a_run_that_was_refused_is_refused_once_though_another_letter_of_it_comes_into_view(system: System) -> None:
+    dead_run(system)
+
+    class Down(Steps):
+        def send(self, messages: Sequence[RunMessage]) -> None:
+            system.queue.bury(letter(message(), "abandoned", minute=1))
+            raise QueueUnavailable([str(KEY)], "the queue is away")
+
+    resending = system.resending(queue=Down(system.queue))
+    resending.resend_all()
+    assert [one.name for one in resending.report.refused] == [str(KEY)]
+    assert system.letters() == [str(KEY), str(KEY)]
 
 
 @pytest.mark.parametrize(
@@ -436,7 +449,7 @@ def dead_tick(system: System, body: str, said: dict[str, str] | None = None) -> 
         url = system.ends.queue._dead_ticks_url
         system.ends.client.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=attributes)
     else:
-        fake(system.ends).queue.bury_tick(DeadTick(body, "RetriesExhausted", "no answer", system.now()))
+        cast("SqliteQueues", system.ends.queue).bury_tick(DeadTick(body, "RetriesExhausted", "no answer", system.now()))
 
 
 def sent_of(system: System) -> list[tuple[str, Origin, str | None, int]]:
@@ -499,7 +512,7 @@ def test_what_is_no_tick_is_refused_with_what_to_do(system: System, body: str, w
 @pytest.mark.parametrize("crash", ["before send", "after send", "before remove_dead_ticks", "after remove_dead_ticks"])
 def test_a_crash_while_a_tick_is_sent_loses_no_run(system: System, crash: str) -> None:
     dead_tick(system, json.dumps({**TICK, "slot": DUE, "schedule": ARN}))
-    crashing = system.resending(queue=fake(Steps(system.queue, crash)))
+    crashing = system.resending(queue=Steps(system.queue, crash))
     with pytest.raises(Crash):
         crashing.resend(list_dead(system.store, system.queue).ticks)
     system.clock.shift(timedelta(minutes=6))
@@ -513,10 +526,7 @@ def test_a_crash_while_a_tick_is_sent_loses_no_run(system: System, crash: str) -
 
 def discarded(system: System, *names: str) -> Report:
     dead = list_dead(system.store, system.queue)
-    report = Report()
-    things = [thing for name in names if (thing := dead.find(name)) is not None]
-    discard_dead(system.store, system.queue, things, now=NOW, report=report)
-    return report
+    return system.discard([thing for name in names if (thing := dead.listed(name)) is not None])
 
 
 def test_what_is_discarded_is_listed_no_longer_and_its_row_stays(system: System) -> None:
@@ -526,7 +536,7 @@ def test_what_is_discarded_is_listed_no_longer_and_its_row_stays(system: System)
     system.queue.bury(letter(later(3), minute=2))
     dead_tick(system, "not json")
     (tick,) = list_dead(system.store, system.queue).ticks
-    names = [str(KEY), str(later(2).key), str(later(3).key), tick.name]
+    names = [str(later(2).key), str(KEY), str(later(3).key), tick.name]
 
     assert discarded(system, *names) == Report(discarded=names)
 
@@ -542,12 +552,8 @@ def test_a_crash_while_a_run_is_discarded_leaves_it_listed_and_the_same_again_is
 ) -> None:
     dead_run(system)
     with pytest.raises(Crash):
-        discard_dead(
-            fake(Steps(system.store, crash)),
-            fake(Steps(system.queue, crash)),
-            list_dead(system.store, system.queue).runs,
-            now=NOW,
-            report=Report(),
+        system.discard(
+            list_dead(system.store, system.queue).runs, Steps(system.store, crash), Steps(system.queue, crash)
         )
     assert [run.name for run in list_dead(system.store, system.queue).runs] == [str(KEY)]
 
@@ -569,8 +575,7 @@ def test_what_was_sent_again_in_the_meantime_is_not_discarded(system: System) ->
     failed(system.store)
     things = list_dead(system.store, system.queue).runs
     system.resend(str(KEY))
-    report = Report()
-    discard_dead(system.store, system.queue, things, now=NOW, report=report)
+    report = system.discard(things)
     assert (report.discarded, [one.why for one in report.refused]) == (
         [],
         [f"run {KEY} is queued; there is nothing to discard"],
@@ -590,16 +595,29 @@ def test_what_somebody_else_took_away_in_the_meantime_is_told(system: System) ->
     names = [str(KEY), dead.ticks[0].name]
     assert ([one.name for one in late.report.sent], late.report.refused) == (names, [])
     assert late.report.not_found == names
+    assert system.discard(dead.all) == Report(not_found=names)
+
+
+def test_a_run_with_two_letters_is_discarded_once_both_are_gone(system: System) -> None:
+    system.queue.bury(letter(message()))
+    system.queue.bury(letter(message(), "abandoned", minute=1))
+    (dead,) = list_dead(system.store, system.queue).runs
+    system.queue.remove_dead_runs([dead.letters[0].id])
+
+    assert system.discard([dead]) == Report(not_found=[str(KEY)])
+
+
+class Stuck(Steps):
+    """A queue that lets go of no letter of a run."""
+
+    def remove_dead_runs(self, ids: Collection[str]) -> frozenset[str]:
+        raise RemovalFailed((), "not allowed")
 
 
 def test_a_queue_that_does_not_let_go_is_told_and_the_same_again_clears_it(system: System) -> None:
     dead_run(system)
 
-    class Stuck(Steps):
-        def remove_dead_runs(self, ids: Collection[str]) -> frozenset[str]:
-            raise RemovalFailed((), "not allowed")
-
-    resending = system.resending(queue=fake(Stuck(system.queue)))
+    resending = system.resending(queue=Stuck(system.queue))
     resending.resend(list_dead(system.store, system.queue).runs)
     assert [one.name for one in resending.report.sent] == [str(KEY)]
     (refused,) = resending.report.refused
@@ -607,3 +625,59 @@ def test_a_queue_that_does_not_let_go_is_told_and_the_same_again_clears_it(syste
     system.work()
     assert system.resend(str(KEY)) == Report(sent_before=[str(KEY)])
     assert system.letters() == []
+
+
+def test_what_a_queue_does_not_let_go_is_not_discarded_and_the_same_again_clears_it(system: System) -> None:
+    dead_run(system)
+    failed(system.store, later(1))
+    dead_tick(system, "not json")
+    dead = list_dead(system.store, system.queue)
+
+    report = system.discard(dead.all, queue=Stuck(system.queue))
+
+    assert report.discarded == [str(OTHER), dead.ticks[0].name]
+    assert report.not_found == []
+    (refused,) = report.refused
+    assert refused.name == str(KEY)
+    assert "still lies among the dead: could not remove every dead message: not allowed" in refused.why
+    assert discarded(system, str(KEY)) == Report(discarded=[str(KEY)])
+    assert list_dead(system.store, system.queue).all == ()
+
+
+class OneAtATime(Steps):
+    """A queue that shows only the first of its letters."""
+
+    def dead_runs(self, *, limit: int) -> tuple[DeadLetter, ...]:
+        return cast("RunQueue", self._inner).dead_runs()[:1]
+
+
+def test_listings_are_gone_through_until_one_shows_nothing_new(system: System) -> None:
+    queue: Any = OneAtATime(system.queue)
+    for number in range(3):
+        system.queue.bury(letter(later(number), minute=number))
+    failed(system.store, later(3))
+    report = Report()
+
+    shown = []
+    for things in new_things(system.store, queue, report):
+        shown.append([thing.name for thing in things])
+        if len(shown) < 3:
+            system.queue.remove_dead_runs([system.queue.dead_runs()[0].id])
+
+    first, second, third, row = (str(later(number).key) for number in range(4))
+    assert shown == [[first, row], [second], [third]]
+    assert report == Report()
+
+
+def test_what_is_more_than_one_command_goes_through_is_told(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("galley_cli.dead.MOST_ROUNDS", 2)
+    for number in range(3):
+        system.queue.bury(letter(later(number), minute=number))
+
+    resending = system.resending(queue=OneAtATime(system.queue))
+    resending.resend_all()
+
+    assert len(resending.report.sent) == 2
+    assert [one.name for one in resending.report.refused] == ["--all"]
+    assert "repeat it" in resending.report.refused[0].why
+    assert system.letters() == [str(later(2).key)]

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import time_machine
@@ -19,6 +19,9 @@ from galley.runs import Origin, read_message
 from galley.store.dynamodb import DynamoStore
 from galley_cli.dead import Resending, Sent, discard_dead, list_dead
 from support.aws import Requests, client, create_queues, create_table, error, watched
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
 
 RECEIVE, DELETE, SHOW = "ReceiveMessage", "DeleteMessageBatch", "ChangeMessageVisibilityBatch"
 ARN = "arn:aws:scheduler:eu-west-2:123456789012:schedule/galley/DailyDigest"
@@ -156,7 +159,7 @@ def test_g5_all_of_one_drafters_letters_that_sqs_buried_are_sent_again_though_it
     store = DynamoStore(client("dynamodb"), create_table(client("dynamodb")))
     failed(store, later(11))
     group = OneGroup([later(one).model_dump_json() for one in range(25)])
-    queue = SqsRunQueue(fake(group), "runs", "dead-runs", "dead-ticks", sleep=queues.waits.append)
+    queue = SqsRunQueue(cast("SQSClient", group), "runs", "dead-runs", "dead-ticks", sleep=queues.waits.append)
     assert len(queue.dead_runs()) == 10
 
     resending = Resending(store, queue, now=utc_now, trace="trace")
@@ -173,7 +176,7 @@ def test_g5_all_of_one_drafters_letters_that_sqs_buried_are_sent_again_though_it
 def test_g5_letters_that_cannot_be_sent_hide_their_followers_only_until_they_are_discarded(queues: Queues) -> None:
     store = DynamoStore(client("dynamodb"), create_table(client("dynamodb")))
     group = OneGroup(["{"] * 10 + [later(one).model_dump_json() for one in range(3)])
-    queue = SqsRunQueue(fake(group), "runs", "dead-runs", "dead-ticks", sleep=queues.waits.append)
+    queue = SqsRunQueue(cast("SQSClient", group), "runs", "dead-runs", "dead-ticks", sleep=queues.waits.append)
 
     resending = Resending(store, queue, now=utc_now, trace="trace")
     resending.resend_all()
@@ -221,11 +224,6 @@ class OneGroup:
         return {"Successful": Entries}
 
 
-def fake(client: object) -> Any:
-    """Let a thing that looks like SQS's client be one."""
-    return client
-
-
 def test_a_tick_whose_placeholders_scheduler_left_in_has_the_slot_and_the_schedule_that_the_queue_knows(
     queues: Queues,
 ) -> None:
@@ -269,6 +267,6 @@ def test_letters_and_ticks_whose_ids_begin_alike_have_whole_names(queues: Queues
     names = [run.name for run in dead.runs]
     assert names == [f"letter-{one if whole else one[:8]}" for one in ids]
     for one, run in zip(ids, dead.runs, strict=True):
-        assert dead.find(f"letter-{one}") == dead.find(run.name) == run
-    assert dead.find("letter-1") is dead.find("tick-1") is dead.find("letter-") is None
+        assert dead.listed(f"letter-{one}") == dead.listed(run.name) == run
+    assert all(dead.named(name) is dead.listed(name) is None for name in ("letter-1", "tick-1", "letter-"))
     assert message().key not in {run.key for run in dead.runs}

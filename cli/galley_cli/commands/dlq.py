@@ -28,7 +28,6 @@ from galley_cli.commands.common import (
 )
 from galley_cli.commands.shown import columns, letter_json, printable, status_of, tick_json, value_lines
 from galley_cli.dead import (
-    MOST_ROUNDS,
     Dead,
     DeadRun,
     DeadSweep,
@@ -41,6 +40,7 @@ from galley_cli.dead import (
     UnreadableTick,
     discard_dead,
     list_dead,
+    new_things,
     read_dead_tick,
 )
 
@@ -92,7 +92,7 @@ def show(
     """Show everything that is known of a dead run or a dead tick."""
     operating = Operating(state, stack, as_json)
     dead = _listed(operating.open())
-    found = _find(dead, run)
+    found = _look_up(dead.listed, run)
     if found is None:
         others = f"; unreadable: {'; '.join(dead.unreadable)}" if dead.unreadable else ""
         raise Refused(f"{_not_there(run)}{others}")
@@ -129,7 +129,7 @@ def resend(
         if everything:
             resending.resend_all()
         else:
-            resending.resend(_found(_listed(opened), names, report, runs_may_be_unlisted=True))
+            resending.resend(_found(names, _listed(opened).named, report))
 
 
 @dlq.command()
@@ -150,28 +150,10 @@ def discard(
     report = Report()
     with _telling(operating, report, _discarded):
         if everything:
-            _discard_all(opened, report, yes=yes)
+            for things in new_things(opened.store, opened.queue, report):
+                _discard(opened, things, report, yes=yes)
         else:
-            things = _found(_listed(opened), names, report, runs_may_be_unlisted=False)
-            _discard(opened, things, report, yes=yes)
-
-
-def _discard_all(opened: Opened, report: Report, *, yes: bool) -> None:
-    """Discard what is listed until a listing shows nothing new: SQS does not show everything at once."""
-    seen: set[tuple[str, str]] = set()
-    for _ in range(MOST_ROUNDS):
-        new = [thing for thing in _listed(opened).all if not _marks(thing) <= seen]
-        if not new:
-            return
-        seen.update(*map(_marks, new))
-        _discard(opened, new, report, yes=yes)
-    report.refused.append(NotDone("--all", "more is dead than one command goes through; repeat it"))
-
-
-def _marks(thing: DeadThing) -> set[tuple[str, str]]:
-    """Return what tells a thing of one listing from those of another: its name, with each of its letters."""
-    ids = [letter.id for letter in thing.letters] if isinstance(thing, DeadRun) else [thing.tick.id]
-    return {(thing.name, one) for one in ids or [""]}
+            _discard(opened, _found(names, _listed(opened).listed, report), report, yes=yes)
 
 
 def _discard(opened: Opened, things: Sequence[DeadThing], report: Report, *, yes: bool) -> None:
@@ -210,13 +192,11 @@ def _names(given: Sequence[str] | None, everything: bool) -> list[str]:
     return names
 
 
-def _found(dead: Dead, names: Iterable[str], report: Report, *, runs_may_be_unlisted: bool) -> list[DeadThing]:
-    """Return what the names stand for; what is not there is refused in the report."""
+def _found(names: Iterable[str], find: Callable[[str], DeadThing | None], report: Report) -> list[DeadThing]:
+    """Return what is found under the names, each once; what is not there is refused in the report."""
     found: dict[str, DeadThing] = {}
     for name in names:
-        thing = _find(dead, name)
-        if thing is None and runs_may_be_unlisted:
-            thing = _call(dead, name)
+        thing = _look_up(find, name)
         if thing is None:
             report.refused.append(NotDone(name, _not_there(name)))
         else:
@@ -224,16 +204,10 @@ def _found(dead: Dead, names: Iterable[str], report: Report, *, runs_may_be_unli
     return list(found.values())
 
 
-def _find(dead: Dead, name: str) -> DeadThing | None:
-    """Return what is listed under a name."""
-    thing = _call(dead, name)
-    is_unlisted = isinstance(thing, DeadRun) and not thing.letters and thing.row is None
-    return None if is_unlisted else thing
-
-
-def _call(dead: Dead, name: str) -> DeadThing | None:
+def _look_up(find: Callable[[str], DeadThing | None], name: str) -> DeadThing | None:
+    """Find something, or say how things are named."""
     try:
-        return dead.find(name)
+        return find(name)
     except InvalidRunKey as error:
         raise BadInput(f"{error}, or as 'galley dlq list' names it") from error
 

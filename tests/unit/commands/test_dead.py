@@ -219,7 +219,7 @@ def test_discarding_names_what_will_be_lost_and_asks(
     questions = answering(monkeypatch, True)
     code, out, err = galley("discard", FAILED, "tick-1", "letter-3", "--json")
     assert code == 0
-    assert json.loads(out) == {"discarded": [FAILED, "tick-1", "letter-3"], "refused": [], "not_found": []}
+    assert json.loads(out) == {"discarded": [FAILED, "letter-3", "tick-1"], "refused": [], "not_found": []}
     assert questions == ["Discard this for good?"]
     assert f"{FAILED}  1 letter; refusal: no\n" in err
     assert "tick-1  dead tick of daily-digest" in err
