@@ -8,7 +8,7 @@ from drafter import Drafter, InvalidDrafter, load_drafter
 from galley.bucket import Bucket
 from galley.queue import MAX_RECEIVES, DeadLetter, RunQueue
 from galley.retry import MOST_FAULTS
-from galley.runs import Run, RunMessage
+from galley.runs import Run, RunKey, RunMessage
 from galley.schedules import Schedules
 from galley.store import Store
 from model import Model
@@ -101,12 +101,23 @@ class Attempt:
 
 
 def dead_letter(
-    delivery: Delivery, reason: str, detail: str, error: Exception | None, now: datetime, run: Run | None = None
+    delivery: Delivery,
+    reason: str,
+    detail: str,
+    error: Exception | None,
+    now: datetime,
+    *,
+    run: Run | None = None,
+    key: RunKey | None = None,
 ) -> DeadLetter:
-    """Return the letter for a message that is not tried again; ``run`` is its row, where it has one."""
+    """Return the letter for a message that is not tried again.
+
+    ``run`` is its row, ``key`` what it asks for where its row cannot be had. One that cannot be read has neither.
+    """
+    key = key if run is None else run.key
     return DeadLetter(
         body=delivery.body,
-        run=None if run is None else str(run.key),
+        run=None if key is None else str(key),
         reason=reason,
         detail=detail,
         error_type="" if error is None else type(error).__name__,

@@ -177,7 +177,7 @@ class ClaimedRun:
 
     def _fail(self, reason: str, detail: str, error: Exception) -> Outcome:
         now = self._outside.now()
-        self._outside.queue.bury(dead_letter(self.attempt.delivery, reason, detail, error, now, self.run))
+        self._outside.queue.bury(dead_letter(self.attempt.delivery, reason, detail, error, now, run=self.run))
         return self._tell(self._outside.store.release(self.run, Status.FAILED, reason, detail, self.bill, now=now))
 
     def _skip(self, reason: SkipReason, detail: str) -> Outcome:

@@ -13,6 +13,7 @@ from claimed_run import ClaimedRun
 from drafter import Drafter, InvalidDrafter
 from galley.money import usd
 from galley.observe import logger, tell_outcome
+from galley.retry import NeverSucceeds, faults_exhausted, wait_after
 from galley.runs import InvalidMessage, Run, RunMessage, SkipReason, Status, read_message
 from galley.store import (
     AlreadyThere,
@@ -28,6 +29,7 @@ from galley.store import (
     Paused,
     Settled,
     StoreBusy,
+    UnreadableRow,
 )
 
 LOOK_AGAIN_AFTER = timedelta(seconds=30)
@@ -77,10 +79,34 @@ def _begin(attempt: Attempt) -> Outcome:
         outcome = attempt.outside.store.claim(
             attempt.message, limits, owner=attempt.owner, now=attempt.began, lease_until=attempt.deadline
         )
+    except StoreBusy as error:
+        return _look_again(attempt, error)
+    except (NeverSucceeds, UnreadableRow) as error:
+        reason = error.reason if isinstance(error, NeverSucceeds) else "unreadable_row"
+        logger.error("run %s cannot be claimed: %s", attempt.message.key, error)
+        return _bury(attempt, reason, str(error), error)
+    except Exception as error:
+        logger.exception("run %s met an unexpected error before it was claimed", attempt.message.key)
+        if faults_exhausted(attempt.delivery.receives):
+            return _bury(attempt, "unexpected_error", f"{type(error).__name__}: {error}", error)
+        return attempt.put_off(wait_after(attempt.delivery.receives, str(attempt.message.key)))
+    try:
         return _act_on(attempt, limits, outcome)
     except StoreBusy as error:
-        logger.warning("run %s waits for its rows: %s", attempt.message.key, error.detail)
-        return attempt.put_off_or_renew(LOOK_AGAIN_AFTER)
+        return _look_again(attempt, error)
+
+
+def _look_again(attempt: Attempt, error: StoreBusy) -> Outcome:
+    logger.warning("run %s waits for its rows: %s", attempt.message.key, error.detail)
+    return attempt.put_off_or_renew(LOOK_AGAIN_AFTER)
+
+
+def _bury(attempt: Attempt, reason: str, detail: str, error: Exception) -> Outcome:
+    """Put the message of a run that cannot be claimed among the dead: its row, if it has one, stays as it is."""
+    now = attempt.outside.now()
+    letter = dead_letter(attempt.delivery, reason, detail, error, now, key=attempt.message.key)
+    attempt.outside.queue.bury(letter)
+    return Done()
 
 
 def _limits(attempt: Attempt) -> Limits:

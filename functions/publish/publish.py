@@ -6,6 +6,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from galley import system
 from galley.observe import logger, metrics
+from galley.runs import InvalidRunKey
 from galley.settings import PublishSettings
 from galley.store import UnreadableRow
 from galley.store.rows import run_of_keys
@@ -23,7 +24,12 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[dic
     settings = PublishSettings.from_environment()
     press = Press(outside.store(settings.table), outside.bucket(settings.bucket), outside.now)
     for record in event["Records"]:
-        key = run_of_keys(record["dynamodb"]["Keys"])
+        try:
+            key = run_of_keys(record["dynamodb"]["Keys"])
+        except InvalidRunKey as error:
+            # No repetition gives a row another name, and the runs behind it must not wait for one.
+            logger.error("a person must look at the row %s: %s", record["dynamodb"]["Keys"], error)
+            continue
         if key is None:
             continue
         with logger.append_context_keys(run=str(key)):

@@ -14,7 +14,11 @@ ABANDONED = "abandoned"
 """The reason of a run that nobody has worked on for too long."""
 
 ABANDONED_AFTER = timedelta(hours=2)
-"""How long a begun run may lie still: longer than its message's visibility, and than any wait between two attempts."""
+"""How long a run may lie still whose attempt ended without a word: longer than its message's visibility."""
+
+GIVEN_UP_AFTER = timedelta(days=1)
+"""How long a run may lie still that waits for its next attempt: its message may stand in a long line, and is sent once
+more meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +51,21 @@ def end_abandoned(store: Store, queue: RunQueue, *, now: datetime) -> Ended:
 
 def is_abandoned(run: Run, now: datetime) -> bool:
     """Tell whether a run lies still for longer than anything that is still on its way to it."""
-    return run.lease_is_dead(now) and now - _last_sign(run) > ABANDONED_AFTER
+    if not run.lease_is_dead(now):
+        return False
+    if run.owner is not None:
+        return now - last_sign(run) > ABANDONED_AFTER
+    return now - (run.next_attempt or run.changed) > GIVEN_UP_AFTER
 
 
-def _last_sign(run: Run) -> datetime:
+def last_sign(run: Run) -> datetime:
     """Return the latest instant at which somebody worked on the run, or was to work on it."""
     return max(instant for instant in (run.changed, run.lease_until, run.next_attempt) if instant is not None)
 
 
 def _end(store: Store, queue: RunQueue, run: Run, now: datetime) -> bool:
     last = f"; its last error was {run.reason}: {run.detail}" if run.reason else ""
-    detail = f"nobody has worked on it since {format_instant(_last_sign(run))} and its message seems to be gone{last}"
+    detail = f"nobody has worked on it since {format_instant(last_sign(run))} and its message seems to be gone{last}"
     letter = DeadLetter(
         body=run.message.model_dump_json(),
         run=str(run.key),

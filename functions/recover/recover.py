@@ -32,7 +32,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[str
         "skipped": list(swept.skipped),
         "ended": list(ended.runs),
         "sent_again": list(sent.runs),
-        "broken": [*swept.broken, *ended.broken, *sent.broken],
+        "broken": sorted({*swept.broken, *ended.broken, *sent.broken}),
     }
     for line in answer["broken"]:
         logger.error("broken: %s", line)

@@ -39,11 +39,17 @@ def sweep(schedules: Schedules, store: Store, queue: RunQueue, *, now: datetime,
     broken: list[str] = []
     for definition in schedules.all():
         try:
-            missed = list(_missed(definition, store, now, trace))
-        except (InvalidSchedule, InvalidTick, UnreadableRow) as error:
+            due = list(_due(definition, now, trace))
+        except (InvalidSchedule, InvalidTick) as error:
             broken.append(f"{definition.name}: {error}")
             continue
-        for message in missed:
+        for message in due:
+            try:
+                if store.run(message.key) is not None:
+                    continue
+            except UnreadableRow as error:
+                broken.append(f"{definition.name}: {error}")
+                continue
             if not message.is_late(now):
                 messages.append(message)
             elif _misfire(store, message, now):
@@ -53,16 +59,14 @@ def sweep(schedules: Schedules, store: Store, queue: RunQueue, *, now: datetime,
     return Swept(tuple(str(message.key) for message in messages), tuple(skipped), tuple(broken))
 
 
-def _missed(definition: ScheduleDefinition, store: Store, now: datetime, trace: str) -> Iterator[RunMessage]:
+def _due(definition: ScheduleDefinition, now: datetime, trace: str) -> Iterator[RunMessage]:
+    """Yield the messages of a schedule's latest due slot."""
     tick = read_tick(definition.input, f"input of schedule {definition.name}")
     if not definition.enabled:
         return
     slot = _latest_due(definition, now)
-    if slot is None:
-        return
-    for message in messages_for(tick, slot, origin=Origin.CATCH_UP, schedule=definition.arn, trace=trace):
-        if store.run(message.key) is None:
-            yield message
+    if slot is not None:
+        yield from messages_for(tick, slot, origin=Origin.CATCH_UP, schedule=definition.arn, trace=trace)
 
 
 def _latest_due(definition: ScheduleDefinition, now: datetime) -> datetime | None:

@@ -1,15 +1,20 @@
-"""Runs that a person sent again and whose message never came: it is sent once more."""
+"""Runs that wait for a message that seems to be lost: it is sent once more."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from abandoned import last_sign
 from galley.listing import all_watched
 from galley.queue import QueueUnavailable, RunQueue
-from galley.runs import Status
-from galley.store import Store
+from galley.retry import NeverSucceeds
+from galley.runs import Run, Status
+from galley.store import Store, StoreBusy
 
-OVERDUE_AFTER = timedelta(hours=1)
-"""How long a queued run may wait for its turn before its message is taken to be lost."""
+QUEUED_FOR = timedelta(hours=1)
+"""How long a run may be queued, or its message have been sent once more, before it is sent again."""
+
+WAITED_FOR = timedelta(hours=2)
+"""The same of a begun run, from when its next attempt was due: its message may stand in a long line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,18 +26,28 @@ class SentAgain:
 
 
 def send_unsent(store: Store, queue: RunQueue, *, now: datetime) -> SentAgain:
-    """Send the message of each run that has been queued for long.
+    """Send the message of each run that has been waiting for it for long, and note that in its row.
 
     Sending a run again writes its row first, so a crash between the two leaves a row without a message. Whether a
-    message only waits for its turn cannot be seen: each sweep sends one more until the run is claimed, and those that
-    come later find that it was.
+    message only waits for its turn cannot be seen: if it does, the second one finds that the run was claimed.
     """
-    queued = all_watched(store, Status.QUEUED)
-    overdue = [run for run in queued.runs if now - run.changed > OVERDUE_AFTER]
-    sent = tuple(str(run.key) for run in overdue)
-    try:
-        if overdue:
-            queue.send([run.message for run in overdue])
-    except QueueUnavailable as error:
-        return SentAgain(tuple(run for run in sent if run not in error.unsent), (*queued.unreadable, error.detail))
-    return SentAgain(sent, queued.unreadable)
+    sent: list[str] = []
+    broken: list[str] = []
+    for status, patience in ((Status.QUEUED, QUEUED_FOR), (Status.DRAFTING, WAITED_FOR)):
+        waiting = all_watched(store, status)
+        broken += waiting.unreadable
+        for run in waiting.runs:
+            if _waits(run, now) and now - last_sign(run) > patience:
+                try:
+                    queue.send([run.message])
+                    store.remind(run.key, now=now)
+                except (QueueUnavailable, StoreBusy, NeverSucceeds) as error:
+                    broken.append(f"{run.key}: {error.detail}")
+                else:
+                    sent.append(str(run.key))
+    return SentAgain(tuple(sent), tuple(broken))
+
+
+def _waits(run: Run, now: datetime) -> bool:
+    """Tell whether nobody works on the run, and it gave its last lease up, if it ever had one."""
+    return run.owner is None and (run.status is Status.QUEUED or run.lease_is_dead(now))

@@ -28,7 +28,7 @@ from contract.material import (
     settled,
 )
 from galley.retry import LONGEST_RETRY_AFTER, Fault, RetryLater
-from galley.runs import Origin, RejectReason, Run, RunKey, SkipReason, Status
+from galley.runs import LONGEST_LEASE, Origin, RejectReason, Run, RunKey, SkipReason, Status
 from galley.store import (
     Bill,
     Busy,
@@ -476,3 +476,10 @@ def test_what_nobody_has_touched_is_zero_and_empty(store: Store) -> None:
     assert store.committed_nanousd(DIGEST, DAY) == 0
     assert dict(store.cursors(DIGEST)) == {}
     assert dict(store.week(DIGEST, "2026-W10")) == {}
+
+
+def test_a_lease_that_only_a_clock_set_back_can_explain_is_dead(store: Store) -> None:
+    ahead = NOW + LONGEST_LEASE + timedelta(seconds=1)
+    store.claim(message(), Limits(1, None, 0), owner="in the future", now=NOW, lease_until=ahead)
+
+    assert claimed(store, owner="b").attempts == 2

@@ -93,6 +93,7 @@ def _recover(store: DynamoStore) -> None:
     assert abandoned is not None
     store.release(abandoned, Status.FAILED, "abandoned", "", Bill(), now=NOW)
     store.skip(_message(5), SkipReason.MISFIRED, "", now=NOW)
+    store.remind(_message(9).key, now=NOW)
 
 
 def _review(store: DynamoStore) -> None:
@@ -152,6 +153,7 @@ def used() -> Iterator[dict[str, Used]]:
         _stored(store, 6)
         _decided(store, _stored(store, 7), Approve())
         _claimed(store, ABANDONED)
+        store.queue(_message(9), now=NOW)
         found: dict[str, Used] = {}
         for name in FUNCTIONS:
             noting = _Noting(store)

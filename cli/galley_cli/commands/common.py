@@ -2,12 +2,13 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,6 +28,9 @@ StackOption = Annotated[
     str | None, typer.Option("--stack", metavar="NAME", help="Act on this deployed CloudFormation stack instead.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables for people.")]
+
+_CONTROL_IN_JSON = re.compile("[\x7f-\x9f]")
+"""The control characters that JSON need not escape."""
 
 WIDTH_FOR_PROGRAMS = 200
 """How wide a table is when no terminal says how wide it is."""
@@ -85,9 +89,10 @@ class Operating:
 
 
 def json_text(data: object, *, indent: int | None = None) -> str:
-    """Return JSON that loses nothing on standard output, whatever its encoding."""
+    """Return JSON that loses nothing on standard output, whatever its encoding, and that moves no cursor there."""
     unicode = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
-    return json.dumps(data, indent=indent, ensure_ascii=not unicode)
+    text = json.dumps(data, indent=indent, ensure_ascii=not unicode)
+    return _CONTROL_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def group(name: str, help: str) -> typer.Typer:
@@ -116,17 +121,30 @@ def whole_number(least: int, most: int) -> Callable[[str | int], int]:
 
 
 def console() -> "Console":
-    """Return a console on standard output. Text is printed as it is: what comes from outside holds no markup."""
+    """Return a console on standard output: what comes from outside holds no markup for it, and moves no cursor."""
     from rich.console import Console
+
+    from galley_cli.commands.shown import printable
+
+    class Plain(Console):
+        def print(self, *objects: Any, **how: Any) -> None:
+            super().print(*(printable(one) if isinstance(one, str) else one for one in objects), **how)
 
     columns = os.environ.get("COLUMNS", "")
     told = int(columns) if columns.isdecimal() and int(columns) > 0 else WIDTH_FOR_PROGRAMS
     width = None if sys.stdout.isatty() else told
-    return Console(markup=False, highlight=False, emoji=False, soft_wrap=True, width=width)
+    return Plain(markup=False, highlight=False, emoji=False, soft_wrap=True, width=width)
 
 
 def explained(error: BaseException) -> tuple[str, int] | None:
     """Return the one line and the exit code of an error that a person can understand; None for a fault of ours."""
+    from galley_cli.commands.shown import printable
+
+    known = _line_and_code(error)
+    return None if known is None else (printable(known[0]), known[1])
+
+
+def _line_and_code(error: BaseException) -> tuple[str, int] | None:
     match error:
         case typer.TyperException():
             return error.format_message().replace("Value error, ", "", 1), error.exit_code
@@ -149,11 +167,15 @@ _KNOWN: Mapping[int, tuple[str, ...]] = {
         "galley_cli.stack.StackUnreachable",
         "galley.bucket.ObjectMissing",
         "galley.bucket.ObjectUnreadable",
+        "galley.bucket.BucketUnavailable",
         "galley.bucket.ObjectTooLarge",
         "galley.reading.NotFound",
         "galley.reading.TextMismatch",
         "galley.retry.NeverSucceeds",
         "galley.schedules.ScheduleMissing",
+        "galley.store.CursorMoved",
+        "galley.schedules.SchedulesUnavailable",
+        "galley.store.CursorMoved",
         "galley.store.RowsDisagree",
         "galley.store.StoreBusy",
         "galley.store.UnreadableRow",

@@ -44,7 +44,7 @@ from galley.store import (
     UnreadableRow,
     changes,
 )
-from galley.store.rows import draft_row, read_draft, read_run, run_row
+from galley.store.rows import draft_row, read_cursor, read_draft, read_run, run_row
 from galley_cli.local.state import StateBusy, StateDirectory, stamp, unstamp
 
 _RUN_COLUMNS = (
@@ -194,6 +194,21 @@ class SqliteStore:
         with self._transaction() as rows:
             change = changes.skip(rows.run(message.key), message, reason, detail, now=now)
             return change if isinstance(change, AlreadyThere) else Settled(rows.apply(change, now))
+
+    def queue(self, message: RunMessage, *, now: datetime) -> Settled | AlreadyThere:
+        """Record that a run was asked for, where no row is."""
+        with self._transaction() as rows:
+            change = changes.queue(rows.run(message.key), message, now=now)
+            return change if isinstance(change, AlreadyThere) else Settled(rows.apply(change, now))
+
+    def remind(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:
+        """Note that a waiting run's message was sent once more."""
+        with self._transaction() as rows:
+            seen = rows.run(key)
+            if seen is None:
+                return NoSuchRun()
+            change = changes.remind(seen, now=now)
+            return change if isinstance(change, Conflict) else Settled(rows.apply(change, now))
 
     def decide(
         self,
@@ -432,7 +447,7 @@ class _Rows:
         elif self.db.execute(_UPDATE_RUN, (*row, *_key(before.key), before.version, before.owner)).rowcount != 1:
             raise RowsDisagree(f"run {before.key} changed within a transaction")
         if change.places:
-            self._move_pending(after.drafter, change.places)
+            self._move_pending(change)
         if change.committed:
             self.db.execute(
                 "INSERT INTO spend VALUES (?, ?, ?) ON CONFLICT (drafter, day) "
@@ -466,7 +481,7 @@ class _Rows:
 
     def cursors(self, drafter: str) -> Mapping[str, Cursor]:
         found = self.db.execute("SELECT source, value FROM cursors WHERE drafter = ?", (drafter,)).fetchall()
-        return {source: json.loads(value) for source, value in found}
+        return {source: read_cursor(value, f"cursor of source {source!r} of {drafter}") for source, value in found}
 
     def move_cursors(self, drafter: str, cursors: Mapping[str, Cursor], read: Mapping[str, Cursor]) -> None:
         """Move the cursors, if each still is what was read."""
@@ -485,10 +500,13 @@ class _Rows:
             (drafter, reason),
         )
 
-    def _move_pending(self, drafter: str, places: int) -> None:
+    def _move_pending(self, change: changes.Change) -> None:
+        drafter = change.after.drafter
         self.db.execute("INSERT OR IGNORE INTO drafters VALUES (?, 0, NULL)", (drafter,))
+        if change.ends_whatever_the_count and self.drafter(drafter).pending == 0:
+            return
         try:
-            self.db.execute("UPDATE drafters SET pending = pending + ? WHERE drafter = ?", (places, drafter))
+            self.db.execute("UPDATE drafters SET pending = pending + ? WHERE drafter = ?", (change.places, drafter))
         except sqlite3.IntegrityError as error:
             raise RowsDisagree(f"drafter {drafter} gives back a place and has none: its count is 0") from error
 

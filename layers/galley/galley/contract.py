@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
 from galley.explain import explain
-from galley.instants import parse_instant
+from galley.instants import in_utc, parse_instant
 
 SCHEDULE_PLACEHOLDER = "<aws.scheduler.schedule-arn>"
 SLOT_PLACEHOLDER = "<aws.scheduler.scheduled-time>"
@@ -16,6 +16,25 @@ DrafterName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,62}$"
 """A drafter's name: the stem of its file, 1 to 63 of ``a-z 0-9 -``, beginning with a letter."""
 
 WEEK_MINUTES = 7 * 24 * 60
+
+
+FIRST_YEAR, LAST_YEAR = 1970, 2199
+"""The years of EventBridge's cron expressions.
+
+https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
+"""
+
+
+def as_slot(moment: datetime) -> datetime:
+    """Return an instant as a slot: in UTC, to the second.
+
+    Raises:
+        ValueError: when it is naive, or lies in no year in which a schedule can be due.
+    """
+    slot = in_utc(moment).replace(microsecond=0)
+    if not FIRST_YEAR <= slot.year <= LAST_YEAR:
+        raise ValueError(f"must lie in the years {FIRST_YEAR} to {LAST_YEAR}")
+    return slot
 
 
 class CatchUp(StrEnum):
@@ -64,7 +83,7 @@ class Tick(Contract):
     """
 
     drafters: tuple[DrafterName, ...] = Field(min_length=1, max_length=100)
-    schedule: str | None = None
+    schedule: str | None = Field(default=None, max_length=2048)
     slot: datetime | None = None
 
     @field_validator("drafters")
@@ -86,7 +105,7 @@ class Tick(Contract):
             return None
         if not isinstance(slot, str):
             raise ValueError("must be an instant like 2026-03-29T05:00:00Z")
-        return parse_instant(slot)
+        return as_slot(parse_instant(slot))
 
     @property
     def contract(self) -> Contract:

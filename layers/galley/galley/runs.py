@@ -2,13 +2,13 @@
 
 import hashlib
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_serializer, field_validator
 
-from galley.contract import Contract, DrafterName, Tick
+from galley.contract import Contract, DrafterName, Tick, as_slot
 from galley.explain import explain
 from galley.instants import format_instant, in_utc, parse_instant
 from galley.retry import LONGEST_RETRY_AFTER
@@ -65,7 +65,7 @@ class RejectReason(StrEnum):
 
 
 TRANSITIONS: dict[Status | None, frozenset[Status]] = {
-    None: frozenset({Status.DRAFTING, Status.SKIPPED}),
+    None: frozenset({Status.QUEUED, Status.DRAFTING, Status.SKIPPED}),
     Status.QUEUED: frozenset({Status.DRAFTING, Status.SKIPPED}),
     Status.DRAFTING: frozenset({Status.PENDING, Status.EMPTY, Status.FAILED, Status.SKIPPED}),
     Status.PENDING: frozenset({Status.APPROVED, Status.REJECTED, Status.EXPIRED, Status.SUPERSEDED}),
@@ -91,6 +91,12 @@ Only these are in the index, without the failed runs that a person has dismissed
 
 MOST_DETAIL = 1_000
 """How many characters of a detail are kept, in a row and beside a dead letter: an error's text can be anything."""
+
+LONGEST_LEASE = timedelta(hours=1)
+"""Longer than any invocation lives (15 minutes), and than clocks differ."""
+
+MOST_SENT = 1_000_000
+"""The most that a message can say of how often it was sent: more is a mistake, and no database takes any number."""
 
 HOLDS_A_PLACE = frozenset({Status.DRAFTING, Status.PENDING})
 """The states that count against the gate."""
@@ -149,10 +155,10 @@ class RunMessage(BaseModel):
     slot: datetime
     origin: Origin
     contract: Contract
-    schedule: str | None = None
-    resend: int = Field(default=0, strict=True, ge=0)
-    renewal: int = Field(default=0, strict=True, ge=0)
-    trace: str | None = None
+    schedule: str | None = Field(default=None, max_length=2048)
+    resend: int = Field(default=0, strict=True, ge=0, le=MOST_SENT)
+    renewal: int = Field(default=0, strict=True, ge=0, le=MOST_SENT)
+    trace: str | None = Field(default=None, max_length=256)
 
     @field_validator("slot", mode="before")
     @classmethod
@@ -162,7 +168,7 @@ class RunMessage(BaseModel):
     @field_validator("slot")
     @classmethod
     def _utc(cls, slot: datetime) -> datetime:
-        return in_utc(slot).replace(microsecond=0)
+        return as_slot(slot)
 
     @field_serializer("slot")
     def _instant(self, slot: datetime) -> str:
@@ -312,8 +318,12 @@ class Run:
         )
 
     def lease_is_dead(self, now: datetime) -> bool:
-        """Tell whether nobody works on this drafting run any more: its lease was given up or has run out."""
-        return self.status is Status.DRAFTING and (self.lease_until is None or self.lease_until <= now)
+        """Tell whether nobody works on this drafting run any more: its lease was given up or has run out.
+
+        A lease that ends later than any can is a clock's mistake.
+        """
+        lives = self.lease_until is not None and now < self.lease_until <= now + LONGEST_LEASE
+        return self.status is Status.DRAFTING and not lives
 
     def waits(self, now: datetime) -> bool:
         """Tell whether the next attempt's time has not come. A wait longer than any can be is a clock's mistake."""

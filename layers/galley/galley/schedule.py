@@ -14,9 +14,9 @@ from functools import cache, lru_cache
 from importlib import import_module, resources
 from zoneinfo import ZoneInfo
 
+from galley.contract import FIRST_YEAR, LAST_YEAR
 from galley.instants import in_utc
 
-FIRST_YEAR, LAST_YEAR = 1970, 2199
 MONTHS = {
     "JAN": 1, "FEB": 2, "MAR": 3, "APR": 4, "MAY": 5, "JUN": 6,
     "JUL": 7, "AUG": 8, "SEP": 9, "OCT": 10, "NOV": 11, "DEC": 12,

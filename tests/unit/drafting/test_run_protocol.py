@@ -26,7 +26,7 @@ from galley.retry import (
     SpendLimitReached,
 )
 from galley.runs import Origin, Run, RunKey, RunMessage, SkipReason, Status, Usage
-from galley.store import Approve, Limits, Settled, Store, StoreBusy
+from galley.store import Approve, Limits, Settled, Store, StoreBusy, UnreadableRow
 from galley_cli.local.bucket import FolderBucket
 from shapes.shape import Assignment, Material
 from support.outside import SLOT, FixedSchedules, RecordingQueue, message, schedule
@@ -790,3 +790,27 @@ def test_a_late_message_from_before_a_resend_does_not_skip_the_run(bench: Bench)
     assert (bench.row().status, bench.model.calls) == (Status.QUEUED, 1)
     assert bench.deliver(resent.run.message) == Done()
     assert bench.row().status is Status.PENDING
+
+
+@pytest.mark.guarantee("G5")
+@pytest.mark.parametrize(
+    ("error", "reason", "deliveries"),
+    [
+        pytest.param(UnreadableRow("run daily-digest: version is 'x'"), "unreadable_row", 1, id="a damaged row"),
+        pytest.param(NeverSucceeds("draft_too_large", "too large"), "draft_too_large", 1, id="what never succeeds"),
+        pytest.param(OverflowError("too large"), "unexpected_error", MOST_FAULTS, id="what nobody foresaw"),
+    ],
+)
+def test_g5_a_run_that_cannot_even_be_claimed_is_buried_and_soon_holds_up_no_other(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str, deliveries: int
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(bench.store, "claim", broken)
+    outcomes = [bench.deliver(receives=receives) for receives in range(1, deliveries + 1)]
+    assert outcomes == [ComesBack()] * (deliveries - 1) + [Done()]
+    (letter,) = bench.queue.buried
+    assert (letter.run, letter.reason, letter.attempts) == (str(KEY), reason, deliveries)
+    assert letter.body == message().model_dump_json()
+    assert sum((wait for _, wait in bench.queue.put_offs), timedelta()) < 5 * MINUTE

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from abandoned import ABANDONED_AFTER, end_abandoned
+from abandoned import ABANDONED_AFTER, GIVEN_UP_AFTER, end_abandoned
 from galley.queue import DeadLetter, QueueUnavailable
 from galley.retry import RetryLater
 from galley.runs import Run, RunKey, Status
@@ -81,8 +81,8 @@ def test_a_run_that_waits_for_its_next_attempt_is_left_alone_until_long_after_it
         begun(store), RetryLater("overloaded", "529"), Bill(), now=SLOT, next_attempt=next_attempt
     )
     assert isinstance(postponed, Settled)
-    assert end_abandoned(store, RecordingQueue(), now=next_attempt + ABANDONED_AFTER).runs == ()
-    assert end_abandoned(store, RecordingQueue(), now=next_attempt + ABANDONED_AFTER + SECOND).runs == (str(KEY),)
+    assert end_abandoned(store, RecordingQueue(), now=next_attempt + GIVEN_UP_AFTER).runs == ()
+    assert end_abandoned(store, RecordingQueue(), now=next_attempt + GIVEN_UP_AFTER + SECOND).runs == (str(KEY),)
     assert "overloaded: 529" in str(row(store).detail)
 
 

@@ -44,6 +44,9 @@ LONGEST_PUT_OFF = timedelta(hours=12) - timedelta(minutes=15)
 PEEK_SECONDS = 30
 """How long a listing hides what it lists, if it cannot show it again itself."""
 
+_MOST_DIGITS = 9
+"""How long the count of a letter's attempts can be; Python refuses to read one of more than 4,300 digits."""
+
 _NOT_IN_SQS = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -302,13 +305,14 @@ def _letter(message: "MessageTypeDef") -> DeadLetter:
     sent = _sent(message)
     if "reason" not in said:
         return replace(receives_exhausted(message["Body"], MAX_RECEIVES, sent), id=message["MessageId"])
+    attempts = said.get("attempts", "")
     return DeadLetter(
         body=message["Body"],
         run=said.get("run"),
         reason=said["reason"],
         detail=said.get("detail", ""),
         error_type=said.get("error_type", ""),
-        attempts=int(said["attempts"]) if said.get("attempts", "").isdecimal() else 0,
+        attempts=int(attempts) if attempts.isdecimal() and len(attempts) <= _MOST_DIGITS else 0,
         first=_instant(said.get("first"), sent),
         last=_instant(said.get("last"), sent),
         id=message["MessageId"],
@@ -343,7 +347,7 @@ def _dead_tick(message: "MessageTypeDef") -> DeadTick:
 def _invocation_record(body: str) -> dict[str, Any] | None:
     try:
         record = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter where it is nested too deep to be one
         return None
     is_record = (
         isinstance(record, dict) and isinstance(record.get("requestContext"), dict) and "requestPayload" in record

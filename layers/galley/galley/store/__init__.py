@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from galley.drafts import Draft, text_hash
-from galley.retry import NeverSucceeds, RetryLater
+from galley.retry import Fault, NeverSucceeds, RetryLater
 from galley.runs import RejectReason, Run, RunKey, RunMessage, SkipReason, Status, Usage
 
 
@@ -39,10 +39,10 @@ class RowsDisagree(NeverSucceeds):
         super().__init__("rows_disagree", detail)
 
 
-class CursorMoved(RetryLater):
+class CursorMoved(Fault):
     """Another run moved a source's cursor since it was read: what was collected may be in its draft already.
 
-    Nothing was changed.
+    The queue hands out one message of a drafter at a time, so that this should not happen. Nothing was changed.
     """
 
     def __init__(self, source: str) -> None:
@@ -283,7 +283,8 @@ class Store(Protocol):
 
         Cursors may move only with empty, and as ``store`` moves them: what a failed run had collected is collected
         again. ``reason`` is that of a ``SkipReason`` where the run is skipped. Who ends somebody else's dead lease
-        bills what that one had reserved (``run.reserved_nanousd``), as a take-over does.
+        bills what that one had reserved (``run.reserved_nanousd``), as a take-over does. A run ends as failed or
+        skipped even though its drafter's count was damaged by hand and holds no place.
 
         Raises:
             CursorMoved: when a cursor that would move is not what was read any more.
@@ -303,6 +304,17 @@ class Store(Protocol):
 
     def skip(self, message: RunMessage, reason: SkipReason, detail: str, *, now: datetime) -> Settled | AlreadyThere:
         """Record that the slot is deliberately not drafted, where no row is or a queued one."""
+        ...
+
+    def queue(self, message: RunMessage, *, now: datetime) -> Settled | AlreadyThere:
+        """Record that a run was asked for, where no row is: queued, with the message's resend number.
+
+        The caller then sends the message; whatever happens to it, the run is known.
+        """
+        ...
+
+    def remind(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:
+        """Note that the message of a run that waits for it was sent once more: queued, or drafting without an owner."""
         ...
 
     def decide(

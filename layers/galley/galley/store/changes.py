@@ -67,6 +67,11 @@ class Change:
         return int(self.after.status in HOLDS_A_PLACE) - int(held)
 
     @property
+    def ends_whatever_the_count(self) -> bool:
+        """Tell whether the run ends without a draft, which a count that was damaged by hand must not prevent."""
+        return self.places < 0 and self.after.status in {Status.FAILED, Status.SKIPPED}
+
+    @property
     def week(self) -> str:
         """The ISO week whose counters rise."""
         return iso_week(self.after.slot)
@@ -93,6 +98,7 @@ def claim(
         status=Status.DRAFTING,
         version=_next_version(seen),
         changed=_second(now),
+        resend=max(run.resend, message.resend),
         attempts=run.attempts + 1,
         faults=run.faults + (0 if run.owner is None else 1),
         owner=owner,
@@ -175,6 +181,18 @@ def skip(
     return Change(seen, after, counters=_counted(*week_counters(Status.SKIPPED, str(reason))))
 
 
+def queue(seen: Run | None, message: RunMessage, *, now: datetime) -> Change | AlreadyThere:
+    """Ask for a run that has no row."""
+    return AlreadyThere(seen) if seen is not None else Change(None, _new_run(message, Status.QUEUED, now))
+
+
+def remind(seen: Run, *, now: datetime) -> Change | Conflict:
+    """Note that the message of a run that waits for it was sent once more."""
+    if seen.status is not Status.QUEUED and (seen.status is not Status.DRAFTING or seen.owner is not None):
+        return Conflict(seen)
+    return Change(seen, replace(seen, version=_next_version(seen), changed=_second(now)))
+
+
 def decide(
     seen: Run, verdict: Approve | Reject, *, version: int, read_hash: str, reviewer: str, now: datetime
 ) -> Change | Conflict:
@@ -188,7 +206,7 @@ def decide(
     if (seen.status, seen.version, seen.text_hash) != (Status.PENDING, version, read_hash):
         return Conflict(seen)
     decided = replace(seen, version=_next_version(seen), changed=_second(now))
-    minutes = int((in_utc(now) - in_utc(seen.drafted or seen.changed)).total_seconds() // 60)
+    minutes = max(0, int((in_utc(now) - in_utc(seen.drafted or seen.changed)).total_seconds() // 60))
     match verdict:
         case Reject(reason, words):
             decision = Decision(reviewer, _second(now), read_hash, reason=reason, words=words)

@@ -63,7 +63,7 @@ from galley.store import (
     changes,
 )
 from galley.store.changes import Change
-from galley.store.rows import Row, draft_row, partition_of_runs, read_draft, read_run, run_row
+from galley.store.rows import Row, draft_row, partition_of_runs, read_cursor, read_draft, read_run, run_row
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -220,6 +220,23 @@ class DynamoStore:
             seen = failed.run
         raise StoreBusy(f"run {message.key} kept changing while it was skipped")
 
+    def queue(self, message: RunMessage, *, now: datetime) -> Settled | AlreadyThere:
+        """Record that a run was asked for, where no row is."""
+        seen: Run | None = None
+        for _ in range(ROUNDS):
+            change = changes.queue(seen, message, now=now)
+            if isinstance(change, AlreadyThere):
+                return change
+            failed = self._commit([self._run(change)], now)
+            if failed is None:
+                return Settled(change.after)
+            seen = failed.run
+        raise StoreBusy(f"run {message.key} kept changing while it was queued")
+
+    def remind(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:
+        """Note that a waiting run's message was sent once more."""
+        return self._change(key, lambda seen: changes.remind(seen, now=now), [], now)
+
     def decide(
         self,
         key: RunKey,
@@ -295,7 +312,11 @@ class DynamoStore:
             if "LastEvaluatedKey" not in answer:
                 break
             begin = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
-        return {row["sk"].removeprefix(_SOURCE): json.loads(row["cursor"]) for row in rows}
+        return {
+            source: read_cursor(row.get("cursor"), f"cursor of source {source!r} of {drafter}")
+            for row in rows
+            if (source := row["sk"].removeprefix(_SOURCE))
+        }
 
     def drafter(self, drafter: str) -> DrafterState:
         """Return the drafter's gate as it is now."""
@@ -325,15 +346,19 @@ class DynamoStore:
     def _settle(self, change: Change, others: Sequence[_Write], now: datetime) -> Settled | LeaseLost:
         """Apply what the owner of a lease makes of its run."""
         writes = [self._run(change), *self._place_back(change), *others, *self._bill(change), *self._week(change)]
-        match self._commit(writes, now):
-            case None:
-                return Settled(change.after)
-            case _Failed(_Part.RUN) as failed:
-                return LeaseLost(failed.run)
-            case _Failed(_Part.CURSOR) as failed:
-                raise CursorMoved(failed.source)
-            case failed:
-                raise _disagreement(change, failed)
+        for _ in range(ROUNDS + len(others)):
+            match self._commit(writes, now):
+                case None:
+                    return Settled(change.after)
+                case _Failed(_Part.RUN) as failed:
+                    return LeaseLost(failed.run)
+                case _Failed(_Part.CURSOR) as failed:
+                    writes = _respelled(writes, failed)
+                case _Failed(_Part.COUNT) if change.ends_whatever_the_count:
+                    writes = [write for write in writes if write.part is not _Part.COUNT]
+                case failed:
+                    raise _disagreement(change, failed)
+        raise StoreBusy(f"the cursors of {change.after.drafter} kept changing")
 
     def _change(
         self, key: RunKey, change_of: Callable[[Run], Change | Conflict], others: Sequence[_Write], now: datetime
@@ -381,7 +406,7 @@ class DynamoStore:
         if not change.places:
             check = {
                 "Key": _attributes(key),
-                "ConditionExpression": f"{not_paused} AND pending <= :limit",
+                "ConditionExpression": f"{not_paused} AND (attribute_not_exists(pending) OR pending <= :limit)",
                 "ExpressionAttributeValues": _attributes({":limit": limits.pending}),
             }
             return _Write(_Part.GATE, {"ConditionCheck": self._told(check)})
@@ -449,11 +474,11 @@ class DynamoStore:
         return [self._cursor(_source_key(drafter, source), source, cursors[source], read) for source in cursors]
 
     def _cursor(self, key: Row, source: str, cursor: Cursor, read: Mapping[str, Cursor]) -> _Write:
-        put: dict[str, Any] = {"Item": _attributes({**key, "cursor": json.dumps(cursor)})}
+        put: dict[str, Any] = {"Item": _attributes({**key, "cursor": _json(cursor)})}
         if source in read:
             put["ConditionExpression"] = "#cursor = :read"
             put["ExpressionAttributeNames"] = {"#cursor": "cursor"}
-            put["ExpressionAttributeValues"] = _attributes({":read": json.dumps(read[source])})
+            put["ExpressionAttributeValues"] = _attributes({":read": _json(read[source])})
         else:
             put["ConditionExpression"] = "attribute_not_exists(pk)"
         return _Write(_Part.CURSOR, {"Put": self._told(put)}, source)
@@ -564,6 +589,33 @@ def _first_failure(writes: Sequence[_Write], error: ClientError) -> _Failed | st
         if code != "None":
             raise error
     raise error
+
+
+def _respelled(writes: Sequence[_Write], failed: _Failed) -> list[_Write]:
+    """Return the writes with a cursor's condition as the text that stands there, if that means what was read.
+
+    Somebody who wrote to the table by hand may have spelled the same value in another way.
+
+    Raises:
+        CursorMoved: when it means something else.
+    """
+    there = None if failed.row is None else failed.row.get("cursor")
+    respelled = []
+    for write in writes:
+        if write.part is _Part.CURSOR and write.source == failed.source:
+            put: dict[str, Any] = {**cast("dict[str, Any]", write.item["Put"])}
+            was = put.get("ExpressionAttributeValues", {}).get(":read", {}).get("S")
+            if was is None or there in {None, was} or json.loads(str(there)) != json.loads(was):
+                raise CursorMoved(failed.source)
+            put["ExpressionAttributeValues"] = _attributes({":read": there})
+            respelled.append(_Write(write.part, cast("TransactWriteItemTypeDef", {"Put": put}), write.source))
+        else:
+            respelled.append(write)
+    return respelled
+
+
+def _json(cursor: Cursor) -> str:
+    return json.dumps(cursor, allow_nan=False)
 
 
 def _too_large(detail: str) -> NeverSucceeds:

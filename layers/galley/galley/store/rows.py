@@ -4,6 +4,7 @@ A row holds text, whole numbers, lists and maps, so that any table can keep it a
 None is left out. Instants are text in UTC, ``2026-03-29T05:00:00Z``.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from datetime import datetime
@@ -14,8 +15,10 @@ from pydantic import TypeAdapter, ValidationError
 from galley.drafts import Draft
 from galley.explain import explain
 from galley.instants import format_instant, in_utc
+from galley.retry import NeverSucceeds
 from galley.runs import Run, RunKey
-from galley.store import StoredDraft, UnreadableRow
+from galley.store import Cursor, StoredDraft, UnreadableRow
+from galley.texts import clip
 
 Row = dict[str, Any]
 
@@ -91,6 +94,23 @@ def read_draft(row: Mapping[str, object]) -> StoredDraft:
     if isinstance(title, str) and isinstance(body, str):
         return StoredDraft(draft, title, body)
     raise UnreadableRow(f"draft {draft.title!r}: edited_title and edited_body must both be text")
+
+
+def read_cursor(text: object, where: str) -> Cursor:
+    """Return the cursor in a row's JSON text; ``where`` names the row. It is never guessed.
+
+    Raises:
+        NeverSucceeds: ``invalid_cursor``, when it is not a JSON object.
+    """
+    try:
+        cursor = json.loads(str(text))
+    except (ValueError, RecursionError):
+        cursor = None
+    if not isinstance(cursor, dict):
+        raise NeverSucceeds(
+            "invalid_cursor", f"{where} is {clip(repr(text), 100)}, not a JSON object; put back what it was"
+        )
+    return cursor
 
 
 def _instants_in_utc(run: Run) -> dict[str, Any]:

@@ -1,0 +1,87 @@
+"""Rows that somebody changed by hand: what can go on goes on, and nothing is guessed."""
+
+import json
+
+import pytest
+
+from contract.implementations import aws, local
+from contract.material import BILL, DIGEST, DRAFT, NOW, claimed, settled
+from galley.retry import NeverSucceeds
+from galley.runs import Status
+from galley.store import CursorMoved, RowsDisagree, Store
+
+READ = {"mail": {"after": "é", "size": 1}}
+MOVED = {"mail": {"after": "f"}}
+
+
+def set_cursor(store: Store, text: str) -> None:
+    if isinstance(store, aws.DynamoStore):
+        key = {"pk": {"S": f"DRAFTER#{DIGEST}"}, "sk": {"S": "SOURCE#mail"}}
+        store._client.put_item(TableName=store._table, Item={**key, "cursor": {"S": text}})
+    else:
+        assert isinstance(store, local.SqliteStore)
+        with store._state.write() as db:
+            db.execute("INSERT OR REPLACE INTO cursors VALUES (?, 'mail', ?)", (DIGEST, text))
+
+
+def lose_the_count(store: Store) -> None:
+    if isinstance(store, aws.DynamoStore):
+        key = {"pk": {"S": f"DRAFTER#{DIGEST}"}, "sk": {"S": "STATE"}}
+        store._client.delete_item(TableName=store._table, Key=key)
+    else:
+        assert isinstance(store, local.SqliteStore)
+        with store._state.write() as db:
+            db.execute("DELETE FROM drafters WHERE drafter = ?", (DIGEST,))
+
+
+@pytest.mark.guarantee("G6")
+@pytest.mark.parametrize("text", ['{"after":"é","size":1}', '{ "size": 1, "after": "\\u00e9" }'])
+def test_g6_a_cursor_that_was_spelled_in_another_way_is_the_same_cursor(store: Store, text: str) -> None:
+    run = claimed(store)
+    set_cursor(store, text)
+    assert store.cursors(DIGEST) == READ
+
+    settled(store.store(run, DRAFT, MOVED, BILL, now=NOW, read=READ))
+
+    assert store.cursors(DIGEST) == MOVED
+
+
+@pytest.mark.guarantee("G6")
+def test_g6_a_cursor_that_means_something_else_has_moved(store: Store) -> None:
+    run = claimed(store)
+    set_cursor(store, json.dumps({"after": "é", "size": 2}))
+
+    with pytest.raises(CursorMoved):
+        store.store(run, DRAFT, MOVED, BILL, now=NOW, read=READ)
+
+    assert store.run(run.key) == run
+
+
+@pytest.mark.parametrize("text", ["null", "[]", "5", "{not json", ""])
+def test_a_cursor_that_is_none_is_never_guessed(store: Store, text: str) -> None:
+    set_cursor(store, text)
+
+    with pytest.raises(NeverSucceeds, match=r"^invalid_cursor: cursor of source 'mail' of daily-digest is .* put back"):
+        store.cursors(DIGEST)
+
+
+@pytest.mark.parametrize("status", [Status.FAILED, Status.SKIPPED])
+def test_a_run_ends_although_its_drafters_count_was_lost(store: Store, status: Status) -> None:
+    run = claimed(store)
+    lose_the_count(store)
+
+    after = settled(store.release(run, status, "misfired", "", BILL, now=NOW))
+
+    assert after == store.run(run.key)
+    assert store.drafter(DIGEST).pending == 0
+
+
+def test_a_run_does_not_end_as_empty_while_its_drafters_count_is_lost(store: Store) -> None:
+    """It has then found nothing new, but what it would write beside contradicts the count: it fails, and says so."""
+    run = claimed(store)
+    lose_the_count(store)
+
+    with pytest.raises(RowsDisagree):
+        store.release(run, Status.EMPTY, "nothing_new", "", BILL, now=NOW)
+
+    assert store.run(run.key) == run
