@@ -3,8 +3,9 @@
 A dead run is known by its letters in the queue, by its failed row, or by both. To send it again takes three steps: the
 row, the message, the letters. They are done in this order, so that a crash between two of them loses nothing, and the
 same again repairs it: a queued row's message may be sent twice, and a letter that is older than its row's resend number
-was answered before. What was sent goes through the claim like any other message, so it drafts no slot twice and passes
-no gate.
+was answered before. Where there is no row, it is made: a slot without one is the sweep's, which would give it up before
+the message is handled. A dead tick is sent run by run, in the same steps. What was sent goes through the claim like any
+other message, so it drafts no slot twice and passes no gate.
 
 To dismiss (the row) and to remove (the letters) is to discard, which only a person does.
 """
@@ -18,7 +19,7 @@ from typing import assert_never
 
 from galley.contract import InvalidTick, Tick, read_tick
 from galley.listing import all_watched
-from galley.queue import DeadLetter, DeadTick, QueueUnavailable, RemovalFailed, RunQueue
+from galley.queue import DeadLetter, DeadTick, RemovalFailed, RunQueue
 from galley.retry import NeverSucceeds, RetryLater
 from galley.runs import (
     InvalidMessage,
@@ -31,7 +32,7 @@ from galley.runs import (
     messages_for,
     read_message,
 )
-from galley.store import Conflict, NoSuchRun, Settled, Store, UnreadableRow
+from galley.store import AlreadyThere, Conflict, NoSuchRun, Settled, Store, UnreadableRow
 
 MOST_LISTED = 1_000
 """How many letters, and how many ticks, are looked at in one listing."""
@@ -216,8 +217,15 @@ class Requeue:
 
 
 @dataclass(frozen=True, slots=True)
+class Queue:
+    """Make a queued row for this message, since there is none, and send the message."""
+
+    message: RunMessage
+
+
+@dataclass(frozen=True, slots=True)
 class Send:
-    """Send this message; the row, where there is one, stays as it is."""
+    """Send this message; the row is queued for it already."""
 
     message: RunMessage
 
@@ -236,12 +244,21 @@ class Refuse:
     why: str
 
 
-Step = Requeue | Send | SentBefore | Refuse
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What could not be sent this time, and could be at another; ``why`` and ``remedy`` are parts of one line."""
+
+    why: str
+    remedy: str = ""
 
 
-def next_step(name: str, row: Run | None, letters: Sequence[DeadLetter]) -> Step:
+Step = Requeue | Queue | Send | SentBefore | Refuse
+
+
+def next_step(name: str, row: Run | None, letters: Sequence[DeadLetter] = (), ticked: RunMessage | None = None) -> Step:
     """Decide how a dead run of this name is sent again, from its row as it is now and its letters.
 
+    ``ticked`` is the message of a dead tick that asks for it.
     A message whose letter lies there is not on its way any more. Where the row still waits for that very message, it
     is sent as a renewal: under the same deduplication id the queue might swallow it.
     """
@@ -251,7 +268,9 @@ def next_step(name: str, row: Run | None, letters: Sequence[DeadLetter]) -> Step
     if row is None:
         if messages:
             resend = max(message.resend for message in messages) + 1
-            return Send(messages[-1].model_copy(update={"resend": resend, "renewal": 0}))
+            return Queue(messages[-1].model_copy(update={"resend": resend, "renewal": 0}))
+        if ticked is not None:
+            return Queue(ticked)
         return Refuse(_unreadable(name, errors[-1]) if errors else f"there is no run {name} and no dead letter of it")
     match row.status:
         case Status.FAILED:
@@ -287,7 +306,7 @@ def read_dead_tick(dead: DeadTick) -> Tick | Unpublished | DeadSweep | Unreadabl
     """Return what lies among the dead ticks."""
     try:
         body = json.loads(dead.body)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter where it is nested too deep
         body = None
     match body:
         case {"run": run}:
@@ -361,62 +380,77 @@ class Resending:
             sent = self._resends[dead.name]
             return [letter for letter in dead.letters if _is_older(letter, sent)]
         self._resends[dead.name] = 0
-        try:
-            if self._take_steps(dead):
+        match self._try(dead.name, dead.key, dead.letters):
+            case RunMessage() as message:
+                self.report.sent.append(Sent(dead.name, (str(message.key),)))
                 return dead.letters
-        except RetryLater as error:
-            self._refuse(dead.name, f"{dead.name}: {error.detail}; nothing is lost, send it again")
-        except NeverSucceeds as error:
-            self._refuse(dead.name, f"{dead.name}: {error.detail}")
-        except UnreadableRow as error:
-            self._refuse(dead.name, str(error))
+            case SentBefore():
+                self.report.sent_before.append(dead.name)
+                return dead.letters
+            case Left(why, remedy):
+                self._refuse(dead.name, f"{why}; {remedy}" if remedy else why)
+            case Refuse(why):
+                self._refuse(dead.name, why)
         return ()
 
-    def _take_steps(self, dead: DeadRun) -> bool:
-        """Do what is left of the steps up to the message; tell whether the run is sent, now or before."""
+    def _try(
+        self, name: str, key: RunKey | None, letters: Sequence[DeadLetter] = (), ticked: RunMessage | None = None
+    ) -> RunMessage | SentBefore | Refuse | Left:
+        """Take the steps, and return what could not be done as a value."""
+        try:
+            return self._take_steps(name, key, letters, ticked)
+        except RetryLater as error:
+            return Left(f"{name}: {error.detail}", "nothing is lost, send it again by its name")
+        except NeverSucceeds as error:
+            return Left(f"{name}: {error.detail}")
+        except UnreadableRow as error:
+            return Left(str(error))
+
+    def _take_steps(
+        self, name: str, key: RunKey | None, letters: Sequence[DeadLetter], ticked: RunMessage | None
+    ) -> RunMessage | SentBefore | Refuse | Left:
+        """Do what is left of the steps up to the message, and return it where it was sent."""
         for _ in range(_TRIES):
-            step = next_step(dead.name, None if dead.key is None else self._store.run(dead.key), dead.letters)
+            step = next_step(name, None if key is None else self._store.run(key), letters, ticked)
             match step:
-                case Requeue(key):
-                    match self._store.resend(key, now=self._now()):
+                case Requeue(failed):
+                    match self._store.resend(failed, now=self._now()):
                         case Settled(run):
-                            self._send(dead.name, run.message)
-                            return True
+                            return self._send(name, run.message)
                         case Conflict() | NoSuchRun():
                             continue  # somebody else was first: look again
+                case Queue(message):
+                    match self._store.queue(message, now=self._now()):
+                        case Settled(run):
+                            return self._send(name, run.message)
+                        case AlreadyThere():
+                            continue
                 case Send(message):
-                    self._send(dead.name, message)
-                    return True
+                    return self._send(name, message)
                 case SentBefore(row):
-                    self._resends[dead.name] = row.resend
-                    self.report.sent_before.append(dead.name)
-                    return True
-                case Refuse(why):
-                    self._refuse(dead.name, why)
-                    return False
+                    self._resends[name] = row.resend
+                    return step
+                case Refuse():
+                    return step
                 case _:
                     assert_never(step)
-        self._refuse(dead.name, f"run {dead.name} was changed by somebody else each time; try again")
-        return False
+        return Left(f"run {name} was changed by somebody else each time", "try again")
 
-    def _send(self, name: str, message: RunMessage) -> None:
+    def _send(self, name: str, message: RunMessage) -> RunMessage:
         self._queue.send([message])
         self._resends[name] = message.resend
-        self.report.sent.append(Sent(name, (str(message.key),)))
+        return message
 
     def _send_tick(self, name: str, dead: DeadTick) -> bool:
-        """Send the runs of a tick, or refuse to; tell whether they were sent."""
+        """Send the runs of a tick, or refuse to; tell whether the tick is answered by that.
+
+        It is when a run of it was sent and none is left that could be: it stays for what could not be sent now, and
+        where nothing was sent at all.
+        """
         tick = read_dead_tick(dead)
         match tick:
             case Tick():
-                messages = messages_of(tick, dead, self._trace)
-                try:
-                    self._queue.send(messages)
-                except QueueUnavailable as error:
-                    self._refuse(name, f"{name}: {error.detail}; the tick stays, send it again")
-                    return False
-                self.report.sent.append(Sent(name, tuple(str(message.key) for message in messages)))
-                return True
+                return self._send_runs(name, messages_of(tick, dead, self._trace))
             case Unpublished(run):
                 why = f"is no tick: publish could not handle run {run}, which stays approved; its log says why"
             case DeadSweep():
@@ -427,6 +461,34 @@ class Resending:
                 assert_never(tick)
         self._refuse(name, f"{name} {why}; 'galley dlq discard {name}' takes it away")
         return False
+
+    def _send_runs(self, name: str, messages: Sequence[RunMessage]) -> bool:
+        """Send what a tick of this name asks for, and report it; tell whether the tick is answered by that."""
+        sent: list[str] = []
+        refused: list[NotDone] = []
+        is_left = False
+        try:
+            for message in messages:
+                run = str(message.key)
+                if self._resends.get(run):
+                    sent.append(run)  # by this very command
+                    continue
+                match self._try(run, message.key, ticked=message):
+                    case RunMessage() | SentBefore():
+                        sent.append(run)
+                    case Refuse(why):
+                        refused.append(NotDone(run, why))
+                    case Left(why):
+                        refused.append(NotDone(run, why))
+                        is_left = True
+        finally:
+            if sent:
+                self.report.sent.append(Sent(name, tuple(sent)))
+        is_answered = bool(sent) and not is_left
+        remedy = "the tick stays, send it again" if is_left else f"'galley dlq discard {name}' takes the tick away"
+        for one in refused:
+            self._refuse(one.name, f"{name}: {one.why}" if is_answered else f"{name}: {one.why}; {remedy}")
+        return is_answered
 
     def _refuse(self, name: str, why: str) -> None:
         self.report.refused.append(NotDone(name, why))

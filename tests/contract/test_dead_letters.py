@@ -17,7 +17,7 @@ from contract.material import BILL, DIGEST, DRAFT, NO_LIMITS, NOW, REPORT, claim
 from galley.instants import utc_now
 from galley.queue import DeadLetter, DeadTick, QueueUnavailable, RemovalFailed, RunQueue
 from galley.runs import Origin, Run, RunKey, RunMessage, SkipReason, Status, read_message
-from galley.store import Claimed, Conflict, Duplicate, Gated, Limits, NoSuchRun, Settled, Store
+from galley.store import AlreadyThere, Claimed, Conflict, Duplicate, Gated, Limits, NoSuchRun, Settled, Store
 from galley_cli.dead import DeadThing, Report, Resending, Sent, discard_dead, list_dead, new_things
 from galley_cli.local.queue import SqliteQueues
 
@@ -244,7 +244,7 @@ def test_g2_g5_a_run_that_is_sent_again_passes_no_full_gate(system: System) -> N
 STEPS = {
     "row and letter": ("resend", "send", "remove_dead_runs"),
     "row": ("resend", "send"),
-    "letter": ("send", "remove_dead_runs"),
+    "letter": ("queue", "send", "remove_dead_runs"),
     "two letters": ("resend", "send", "remove_dead_runs"),
 }
 CRASHES = [
@@ -468,12 +468,181 @@ def test_g1_g5_a_dead_tick_is_sent_again_for_its_own_slot_and_leaves_the_dead(sy
 
     report = system.resend(asked.name)
 
-    assert report == Report(sent=[Sent(asked.name, (f"{DIGEST}:{DUE}", f"{REPORT}:{DUE}"))])
-    assert sent_of(system) == [(f"{name}:{DUE}", Origin.SCHEDULE, ARN, 1) for name in (DIGEST, REPORT)]
+    assert report.sent == [Sent(asked.name, (f"{DIGEST}:{DUE}",))]
+    (refused,) = report.refused
+    assert (refused.name, refused.why) == (
+        str(there.key),
+        f"{asked.name}: run {there.key} is pending; there is nothing to send",
+    )
+    assert sent_of(system) == [(f"{DIGEST}:{DUE}", Origin.SCHEDULE, ARN, 1)]
     assert system.row(there.key).attempts == 1, "its row was there already"
     assert [one.name for one in list_dead(system.store, system.queue).ticks] == [
         one.name for one in dead.ticks if one != asked
     ]
+
+
+def due(name: str) -> RunMessage:
+    """The message of the dead tick for a drafter, as dispatch would have sent it."""
+    return message(name, RunKey.parse(f"{name}:{DUE}").slot)
+
+
+def resent_tick(system: System, **named: Any) -> tuple[str, Report]:
+    """Send the only dead tick again; return its name and what became of it."""
+    resending = system.resending(**named)
+    (tick,) = list_dead(system.store, system.queue).ticks
+    resending.resend([tick])
+    return tick.name, resending.report
+
+
+@pytest.mark.guarantee("G5")
+def test_g5_a_failed_run_of_a_dead_tick_is_sent_again_as_by_its_name(system: System) -> None:
+    dead_tick(system, json.dumps({**TICK, "slot": DUE}))
+    for name in (DIGEST, REPORT):
+        failed(system.store, due(name))
+
+    name, report = resent_tick(system)
+
+    assert report == Report(sent=[Sent(name, (f"{DIGEST}:{DUE}", f"{REPORT}:{DUE}"))])
+    assert len(system.work()) == 2
+    assert {system.row(due(name).key).status for name in (DIGEST, REPORT)} == {Status.PENDING}
+    assert list_dead(system.store, system.queue).all == ()
+
+
+@pytest.mark.guarantee("G5")
+def test_g5_a_dead_tick_whose_slots_were_given_up_is_refused_run_by_run_and_stays(system: System) -> None:
+    dead_tick(system, json.dumps({**TICK, "slot": DUE}))
+    for name in (DIGEST, REPORT):
+        system.store.skip(due(name), SkipReason.MISFIRED, "its tick never came", now=NOW)
+
+    name, report = resent_tick(system)
+
+    assert report.sent == []
+    assert [(one.name, one.why) for one in report.refused] == [
+        (
+            f"{drafter}:{DUE}",
+            f"{name}: run {drafter}:{DUE} is skipped (misfired); there is nothing to send; "
+            f"'galley dlq discard {name}' takes the tick away",
+        )
+        for drafter in (DIGEST, REPORT)
+    ]
+    assert system.work() == []
+    assert [tick.name for tick in list_dead(system.store, system.queue).ticks] == [name]
+
+
+@pytest.mark.guarantee("G5")
+def test_g5_a_tick_of_which_a_run_could_not_be_sent_now_stays_for_it(system: System) -> None:
+    dead_tick(system, json.dumps({**TICK, "slot": DUE}))
+
+    class Down(Steps):
+        def send(self, messages: Sequence[RunMessage]) -> None:
+            if messages[0].drafter == REPORT:
+                raise QueueUnavailable([str(messages[0].key)], "the queue is away")
+            system.queue.send(messages)
+
+    name, report = resent_tick(system, queue=Down(system.queue))
+    assert report.sent == [Sent(name, (f"{DIGEST}:{DUE}",))]
+    (refused,) = report.refused
+    assert refused.why.startswith(f"{name}: {REPORT}:{DUE}: ")
+    assert refused.why.endswith("the queue is away; the tick stays, send it again")
+    system.work()
+
+    again, report = resent_tick(system)
+    assert (again, report.sent) == (name, [Sent(name, (f"{REPORT}:{DUE}",))])
+    assert [one.name for one in report.refused] == [f"{DIGEST}:{DUE}"]
+    system.work()
+    assert system.row(due(REPORT).key).status is Status.PENDING
+    assert list_dead(system.store, system.queue).ticks == ()
+
+
+def test_a_run_that_fails_again_is_sent_once_though_a_tick_asks_for_it_too(system: System) -> None:
+    dead_tick(system, json.dumps({**TICK, "drafters": [DIGEST], "slot": DUE}))
+    dead_run(system, due(DIGEST))
+
+    class Failing(Steps):
+        """A queue whose worker fails each message at once."""
+
+        def send(self, messages: Sequence[RunMessage]) -> None:
+            for one in messages:
+                failed(system.store, one)
+
+    resending = system.resending(queue=Failing(system.queue))
+    resending.resend_all()
+
+    assert [one.runs for one in resending.report.sent] == [(f"{DIGEST}:{DUE}",)] * 2
+    assert system.row(due(DIGEST).key).resend == 1
+    assert list_dead(system.store, system.queue).ticks == ()
+
+
+@pytest.mark.guarantee("G5")
+@pytest.mark.parametrize("dead", ["letter", "tick"])
+def test_g5_what_is_sent_without_a_row_is_not_given_up_by_the_sweep_before_it_is_handled(
+    system: System, dead: str
+) -> None:
+    if dead == "letter":
+        system.queue.bury(letter(due(DIGEST)))
+    else:
+        dead_tick(system, json.dumps({**TICK, "drafters": [DIGEST], "slot": DUE}))
+    system.resending().resend_all()
+
+    row = system.row(due(DIGEST).key)
+    assert (row.status, row.resend, row.attempts) == (Status.QUEUED, 1, 0)
+    (asked,) = system.work()
+    assert asked.resend == 1
+    assert system.row(due(DIGEST).key).status is Status.PENDING
+
+
+@pytest.mark.guarantee("G5")
+@pytest.mark.parametrize("dead", ["letter", "tick"])
+def test_g5_who_finds_a_row_where_none_was_looks_again(system: System, dead: str) -> None:
+    if dead == "letter":
+        system.queue.bury(letter(due(DIGEST)))
+    else:
+        dead_tick(system, json.dumps({**TICK, "drafters": [DIGEST], "slot": DUE}))
+
+    class Overtaken(Steps):
+        """A store in which the sweep is a moment faster."""
+
+        def queue(self, asked: RunMessage, *, now: datetime) -> Settled | AlreadyThere:
+            system.store.skip(due(DIGEST), SkipReason.MISFIRED, "its tick never came", now=NOW)
+            return system.store.queue(asked, now=now)
+
+    mine = system.resending(store=Overtaken(system.store))
+    mine.resend(list_dead(system.store, system.queue).all)
+
+    (refused,) = mine.report.refused
+    assert mine.report.sent == []
+    assert f"run {DIGEST}:{DUE} is skipped (misfired)" in refused.why
+    assert len(list_dead(system.store, system.queue).all) == 1
+
+
+@pytest.mark.guarantee("G5")
+def test_g5_a_row_whose_message_was_not_sent_is_sent_by_its_name_which_the_refusal_tells(system: System) -> None:
+    failed(system.store)
+
+    class Down(Steps):
+        def send(self, messages: Sequence[RunMessage]) -> None:
+            raise QueueUnavailable([str(KEY)], "the queue is away")
+
+    resending = system.resending(queue=Down(system.queue))
+    resending.resend_all()
+    (refused,) = resending.report.refused
+    assert refused.why.endswith("the queue is away; nothing is lost, send it again by its name")
+
+    again = system.resending()
+    again.resend_all()
+    assert again.report == Report(), "a queued row is not dead"
+    assert system.resend(str(KEY)).sent
+    assert system.work() == [message(resend=1)]
+
+
+@pytest.mark.parametrize("body", ["[" * 100_000, '{"a":' * 3_000 + "1" + "}" * 3_000])
+def test_a_tick_that_is_nested_too_deep_is_listed_and_refused(system: System, body: str) -> None:
+    dead_tick(system, body)
+    name, report = resent_tick(system)
+    (refused,) = report.refused
+    assert refused.why.startswith(f"{name} cannot be sent: its body")
+    assert len(refused.why) < 1_000
+    assert [tick.name for tick in list_dead(system.store, system.queue).ticks] == [name]
 
 
 def test_a_tick_without_a_slot_has_the_minute_that_the_queue_knows(system: System) -> None:
@@ -509,10 +678,13 @@ def test_what_is_no_tick_is_refused_with_what_to_do(system: System, body: str, w
     assert len(list_dead(system.store, system.queue).ticks) == 1
 
 
-@pytest.mark.parametrize("crash", ["before send", "after send", "before remove_dead_ticks", "after remove_dead_ticks"])
+TICK_CRASHES = [f"{when} {step}" for step in ("queue", "send", "remove_dead_ticks") for when in ("before", "after")]
+
+
+@pytest.mark.parametrize("crash", TICK_CRASHES)
 def test_a_crash_while_a_tick_is_sent_loses_no_run(system: System, crash: str) -> None:
     dead_tick(system, json.dumps({**TICK, "slot": DUE, "schedule": ARN}))
-    crashing = system.resending(queue=Steps(system.queue, crash))
+    crashing = system.resending(Steps(system.store, crash), Steps(system.queue, crash))
     with pytest.raises(Crash):
         crashing.resend(list_dead(system.store, system.queue).ticks)
     system.clock.shift(timedelta(minutes=6))

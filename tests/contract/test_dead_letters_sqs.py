@@ -270,3 +270,19 @@ def test_letters_and_ticks_whose_ids_begin_alike_have_whole_names(queues: Queues
         assert dead.listed(f"letter-{one}") == dead.listed(run.name) == run
     assert all(dead.named(name) is dead.listed(name) is None for name in ("letter-1", "tick-1", "letter-"))
     assert message().key not in {run.key for run in dead.runs}
+
+
+@pytest.mark.parametrize(("said", "attempts"), [("12", 12), ("9" * 5_000, 0), ("-1", 0), ("two", 0)])
+def test_a_letter_is_listed_whatever_it_says_of_its_attempts(queues: Queues, said: str, attempts: int) -> None:
+    found = {"ReceiptHandle": "r", "Body": "{", "Attributes": {"SentTimestamp": "0"}, "MessageId": "a"}
+    attributes = {
+        "reason": {"DataType": "String", "StringValue": "refusal"},
+        "attempts": {"DataType": "Number", "StringValue": said},
+    }
+    queues.requests.answer_with(200, {"Messages": [{**found, "MessageAttributes": attributes}]})
+    queues.requests.answer_with(200, {})
+    queues.requests.answer_with(200, {"Successful": []})
+
+    (letter,) = queues.queue.dead_runs()
+
+    assert (letter.reason, letter.attempts) == ("refusal", attempts)

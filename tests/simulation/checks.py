@@ -1,23 +1,27 @@
 """What must hold of a story: after each write, after each step, and when all is quiet.
 
 The checks keep their own account of what happened (which row became what, who called the model, which text was
-approved, which entries a draft consumed) and compare it with what the rows, the queues and the bucket say.
+approved, which entries a draft consumed) and compare it with what the rows, the queues and the bucket say. What may
+become of a row, what holds a place at the gate and what a week counts is stated here anew, in the design's words: a
+check must not share what it checks.
 """
 
+import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from galley.markdown import heading
-from galley.runs import TRANSITIONS, InvalidMessage, Run, RunKey, Status, iso_week, read_message
+from galley.queue import RunQueue
+from galley.runs import InvalidMessage, Run, RunKey, RunMessage, Status, read_message
 from galley.store import Store
-from galley.store.changes import week_counters
+from galley_cli.dead import list_dead
 from simulation.drafters import SOURCES, WORST_COST, Catalogue, Sources
 from simulation.lambdas import Lambda
 from simulation.model_api import Call, ModelApi
 from simulation.people import Asked, Desk, Operator
-from simulation.sqs import Message, Sqs
+from simulation.sqs import DEAD_TICKS, Message, Sqs
 from simulation.story import Verdict
 from simulation.world import World
 
@@ -25,8 +29,29 @@ SKEW = timedelta(seconds=1)
 """Rows keep instants to the second."""
 ABANDONED = timedelta(hours=2) - SKEW
 HOLDS_A_PLACE = frozenset({Status.DRAFTING, Status.PENDING})
-"""Stated here anew: a check must not share what it checks."""
+"""What is being drafted or waits for a decision counts against the gate."""
 UNSETTLED = frozenset({Status.QUEUED, Status.DRAFTING})
+MAY_BECOME: Mapping[Status | None, frozenset[Status]] = {
+    None: frozenset({Status.QUEUED, Status.DRAFTING, Status.SKIPPED}),
+    Status.QUEUED: frozenset({Status.DRAFTING, Status.SKIPPED}),
+    Status.DRAFTING: frozenset({Status.PENDING, Status.EMPTY, Status.FAILED, Status.SKIPPED}),
+    Status.PENDING: frozenset({Status.APPROVED, Status.REJECTED}),
+    Status.APPROVED: frozenset({Status.PUBLISHED, Status.PUBLISH_UNKNOWN}),
+    Status.FAILED: frozenset({Status.QUEUED}),
+}
+"""What a run may become, in a story: nothing there lets a draft expire, or settles a publication by hand."""
+COUNTED_AS = {
+    Status.PENDING: "drafted",
+    Status.APPROVED: "approved",
+    Status.REJECTED: "rejected",
+    Status.EMPTY: "empty",
+    Status.FAILED: "failed",
+    Status.SKIPPED: "skipped",
+}
+"""By which name a week counts the runs that came into a state; nothing else is counted by states."""
+COUNTED_BY_REASON = frozenset({Status.REJECTED, Status.SKIPPED})
+MEASURED = frozenset({"tokens", "cost_nanousd", "minutes_to_decision"})
+"""What a week adds up besides."""
 
 
 class Broken(AssertionError):
@@ -39,6 +64,7 @@ class Checks:
 
     world: World
     plain: Store
+    queue: RunQueue
     sqs: Sqs
     catalogue: Catalogue
     sources: Sources
@@ -57,17 +83,19 @@ class Checks:
 
     # After each write
 
-    def written(self, key: RunKey | None) -> None:
+    def is_news(self, key: RunKey) -> bool:
+        """Tell whether a run's row is another than the account has."""
+        after = self.plain.run(key)
+        return after is not None and after != self.rows.get(str(key))
+
+    def written(self, key: RunKey) -> None:
         """Take a write into the account: what became of the row, and whether it may."""
-        if key is None:
-            return
         after = self.plain.run(key)
         before = self.rows.get(str(key))
-        if after is None or after == before:
-            return
+        assert after is not None, "no row is ever taken away"
         self.rows[str(key)] = after
         was = None if before is None else before.status
-        if after.status is not was and after.status not in TRANSITIONS[was]:
+        if after.status is not was and after.status not in MAY_BECOME.get(was, frozenset()):
             raise Broken(f"{key} went from {was} to {after.status}")
         if after.version != (1 if before is None else before.version + 1):
             raise Broken(f"{key} went from version {before and before.version} to {after.version}")
@@ -78,10 +106,18 @@ class Checks:
 
     def _take(self, before: Run | None, after: Run) -> None:
         key, was = str(after.key), None if before is None else before.status
+        if before is not None and after.dismissed != before.dismissed and after.dismissed is not None:
+            self._dismissed(before, after)
+            return
+        if before is not None and replace(before, version=after.version, changed=after.changed) == after:
+            self._reminded(before)
+            return
         self.world.count(f"rows became {after.status}" + (f" ({after.reason})" if after.reason else ""))
+        if after.reason == "cursor_moved":
+            self.world.count("drafts whose cursor another run had moved")
         if after.status is not was:
-            for name in week_counters(after.status, after.reason):
-                self.counters[after.drafter, iso_week(after.slot), name] += 1
+            for name in _counted(after):
+                self.counters[after.drafter, _week(after.slot), name] += 1
         if was is Status.DRAFTING and after.status is not Status.DRAFTING:
             self._call_settled(after)
         if before is not None and after.reason == "abandoned" and was is Status.DRAFTING:
@@ -90,10 +126,52 @@ class Checks:
             self._claimed(before, after)
         if after.status is Status.PENDING and was is not Status.PENDING:
             self._drafted(after)
-        if after.status is Status.QUEUED and (before is None or after.resend != before.resend + 1):
+        if after.status is Status.QUEUED and after.resend != (1 if before is None else before.resend + 1):
             raise Broken(f"{key} was sent again as number {after.resend}")
         if after.status is Status.QUEUED:
             self.requeued[key] = self.world.now
+
+    def _dismissed(self, before: Run, after: Run) -> None:
+        """A person was done with a failed run, and nothing else of it changed."""
+        self.world.count("failed runs dismissed")
+        if before.status is not Status.FAILED or not self._is_discarding():
+            raise Broken(f"{after.key}, which is {before.status}, was dismissed by nobody")
+        if replace(before, version=after.version, changed=after.changed, dismissed=after.dismissed) != after:
+            raise Broken(f"{after.key} was dismissed, and changed: {before} became {after}")
+
+    def _reminded(self, run: Run) -> None:
+        """The message of a run that waits for it was sent once more, and nothing of the run changed."""
+        self.world.count("reminders")
+        if run.status not in UNSETTLED or run.owner is not None:
+            raise Broken(f"{run.key} is {run.status} of {run.owner}, and waits for no message")
+
+    def _is_discarding(self) -> bool:
+        task = self.world.current
+        return task is not None and task.name in self.operator.discarding
+
+    def taken_away(self, url: str, dead: Message) -> None:
+        """Nothing leaves the dead unless a person discards it, or what it asks for was sent again before (G5)."""
+        self.world.count("dead ticks taken away" if url == DEAD_TICKS else "dead letters taken away")
+        if self._is_discarding():
+            return
+        sent = [message for one in self.sqs.runs.accepted if (message := _message(one)) is not None]
+        if url == DEAD_TICKS:
+            tick = json.loads(dead.body)
+            tick = tick.get("requestPayload", tick)
+            again = {(message.drafter, message.key) for message in sent if message.resend}
+            slot = tick.get("slot")
+            for name in tick["drafters"]:
+                if f"{name}:{slot}" in self.rows:
+                    continue
+                if not any(of == name and (slot is None or str(key) == f"{name}:{slot}") for of, key in again):
+                    raise Broken(f"the tick {dead.body} was taken away, and {name} was not sent for it")
+            return
+        letter = _message(dead)
+        if letter is None or not any(
+            message.key == letter.key and (message.resend, message.renewal) > (letter.resend, letter.renewal)
+            for message in sent
+        ):
+            raise Broken(f"the letter {dead.body} was taken away, and nothing was sent for it")
 
     def _claimed(self, before: Run | None, after: Run) -> None:
         task = self.world.current
@@ -232,6 +310,7 @@ class Checks:
                 self._cursor(drafter, source)
         self._calls()
         self._outcomes()
+        self._dead()
         self._weeks()
 
     def _listed(self, drafter: str) -> None:
@@ -298,8 +377,7 @@ class Checks:
         for message in self.sqs.runs.accepted:
             key = _key(message)
             run = None if key is None else self.rows.get(key)
-            buried = any(letter.body == message.body if key is None else _key(letter) == key for letter in letters)
-            if run is None and not buried:
+            if run is None and not any(_answers(letter, message) for letter in letters):
                 raise Broken(f"nothing became of the message {message.body}")
         for letter in letters:
             if letter.attributes.get("reason") in {"rows_disagree", "unexpected_error"}:
@@ -311,27 +389,65 @@ class Checks:
             ):
                 raise Broken(f"{key} has failed ({run.reason}: {run.detail}) and is not among the dead letters")
 
+    def _dead(self) -> None:
+        """The operator is shown every failed run that nobody is done with, and every tick that died (G5)."""
+        dead = list_dead(self.plain, self.queue)
+        if dead.unreadable:
+            raise Broken(f"rows that cannot be read: {dead.unreadable}")
+        listed = {str(run.key) for run in dead.runs if run.row is not None and run.row.status is Status.FAILED}
+        letters = {_key(letter) for letter in self.sqs.dead_runs.messages}
+        for key, run in self.rows.items():
+            is_due = run.status is Status.FAILED and (run.dismissed is None or key in letters)
+            if is_due != (key in listed):
+                raise Broken(f"{key} is {run.status}, dismissed {run.dismissed}, and listed as dead: {key in listed}")
+        ticks = {tick.id for tick in self.sqs.dead_ticks.messages}
+        if {named.tick.id for named in dead.ticks} != ticks:
+            raise Broken(f"of the dead ticks {ticks} these are listed: {dead.ticks}")
+
     def _weeks(self) -> None:
         """The week's counters are what happened."""
-        names = {name for _, _, name in self.counters} | {
-            "drafted",
-            "approved",
-            "rejected",
-            "failed",
-            "empty",
-            "skipped",
-        }
         for drafter in self.catalogue.names:
             for week in ("2026-W48", "2026-W49"):
                 kept = self.plain.week(drafter, week)
-                told = {name: kept.get(name, 0) for name in names}
-                seen = {name: self.counters[drafter, week, name] for name in names}
+                told = {name: count for name, count in kept.items() if name not in MEASURED}
+                seen = {name: n for (of, when, name), n in self.counters.items() if (of, when) == (drafter, week)}
                 if told != seen:
                     raise Broken(f"week {week} of {drafter} counts {told}; it was {seen}")
 
 
-def _key(message: Message) -> str | None:
+def _counted(run: Run) -> list[str]:
+    """Return the names by which a week counts a run that came into its state."""
+    name = COUNTED_AS.get(run.status)
+    if name is None:
+        return []
+    names = [name]
+    if run.status in COUNTED_BY_REASON:
+        names.append(f"{name}:{run.reason}")
+    if run.status is Status.APPROVED and run.decision is not None and run.decision.edited:
+        names.append("edited")
+    return names
+
+
+def _week(slot: datetime) -> str:
+    """Return the ISO week in which a slot, in UTC, is counted."""
+    return slot.strftime("%G-W%V")
+
+
+def _message(message: Message) -> RunMessage | None:
     try:
-        return str(read_message(message.body).key)
+        return read_message(message.body)
     except InvalidMessage:
         return None
+
+
+def _key(message: Message) -> str | None:
+    asked = _message(message)
+    return None if asked is None else str(asked.key)
+
+
+def _answers(letter: Message, message: Message) -> bool:
+    """Tell whether a letter is what became of a message: it is that one, or one of the same run sent no earlier."""
+    asked, died = _message(message), _message(letter)
+    if asked is None or died is None:
+        return letter.body == message.body
+    return died.key == asked.key and died.resend >= asked.resend

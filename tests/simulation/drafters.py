@@ -48,10 +48,10 @@ class Sources:
         items: list[Item] = []
         cursors: dict[str, Mapping[str, object]] = {}
         name = assignment.drafter.name
-        places = assignment.cursors()
+        read = assignment.cursors()
         for source in SOURCES:
             entries = self._read(name, source)
-            before = places.get(source, {}).get("through", 0)
+            before = read.get(source, {}).get("through", 0)
             assert isinstance(before, int)
             new = entries[before : before + MOST_ITEMS]
             items += [

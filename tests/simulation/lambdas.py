@@ -6,10 +6,10 @@ https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.htm
 """
 
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import ModuleType
 from typing import Any
 
@@ -25,6 +25,7 @@ from galley.store.rows import partition_of_runs
 from simulation.sqs import DEAD_TICKS, RUNS, VISIBILITY, Message, Sqs
 from simulation.story import Function
 from simulation.world import Died, End, Raised, Returned, Task, World
+from support.outside import Context
 
 _MODULES: Mapping[Function, ModuleType] = {
     Function.DISPATCH: dispatch,
@@ -45,16 +46,12 @@ RETRIES = {Function.DISPATCH: 2, Function.RECOVER: 1}
 PUBLISH_RETRIES = 5
 
 
-@dataclass(eq=False)
-class _Context:
-    """Lambda's context."""
+@dataclass(eq=False, kw_only=True)
+class _Context(Context):
+    """Lambda's context, whose remaining time is that of the world."""
 
     world: World
-    aws_request_id: str
-    function_name: str
-    deadline: Callable[[], Any]
-    memory_limit_in_mb: int = 512
-    invoked_function_arn: str = "arn:aws:lambda:eu-west-2:123456789012:function:galley"
+    deadline: Callable[[], datetime]
 
     def get_remaining_time_in_millis(self) -> int:
         return int((self.deadline() - self.world.now).total_seconds() * 1000)
@@ -68,12 +65,13 @@ class Lambda:
     sqs: Sqs
     plain: Callable[[], Store]
     workers: int
-    throttled: int = 0
+    throttled: deque[int | None] = field(default_factory=deque)
     twice: int = 0
     undeleted: int = 0
     publishing: deque[RunKey] = field(default_factory=deque)
     unpublished: list[RunKey] = field(default_factory=list)
     _at_work: int = 0
+    _handled: Counter[str] = field(default_factory=Counter)
     _press_is_busy: bool = False
     _polls: bool = False
 
@@ -83,11 +81,13 @@ class Lambda:
         began = self.world.now
         self.world.count(f"invocations of {function}")
 
-        def deadline() -> Any:
+        def deadline() -> datetime:
             task = self.world.current
             return began + LIMITS[function] if task is None or task.deadline is None else task.deadline
 
-        context = _Context(self.world, request, f"galley-{function}", deadline)
+        context = _Context(
+            aws_request_id=request, function_name=f"galley-{function}", world=self.world, deadline=deadline
+        )
         return self.world.start(
             function,
             request,
@@ -110,8 +110,7 @@ class Lambda:
                     wait = self.world.seconds(50, 130)
                     self.world.after(wait, lambda: self.invoke_later(function, event, attempt=attempt + 1))
                 case Raised() | Died():
-                    body = json.dumps({"requestPayload": event, "function": str(function)})
-                    self.sqs.send(DEAD_TICKS, body, body, self.world.new_id("dead"), {})
+                    self.sqs.send(DEAD_TICKS, _record_of(event, attempt + 1, self.world.now))
                     self.world.count(f"dead invocations of {function}")
 
         self.invoke(function, event, ended)
@@ -128,15 +127,17 @@ class Lambda:
         self._polls = False
         if self._at_work >= self.workers:
             return
-        message = self.sqs.receive(RUNS, VISIBILITY)
-        if message is None:
+        received = self.sqs.receive(RUNS, VISIBILITY)
+        if not received:
             return
+        (message,) = received
         self.poll()
         if self.throttled:
             # The batch stays in flight until its visibility ends, and has used up a receive.
-            self.throttled -= 1
+            seconds = self.throttled.popleft()
+            by_chance = self.world.random.choice((timedelta(seconds=20), VISIBILITY))
+            self.sqs.hide(message, by_chance if seconds is None else timedelta(seconds=seconds))
             self.world.count("deliveries throttled")
-            self.sqs.hide(message, self.world.random.choice((timedelta(seconds=20), VISIBILITY)))
             return
         if message.receives > 1:
             self.world.count("redeliveries")
@@ -145,7 +146,7 @@ class Lambda:
         self._deliver(message, doubled=doubled)
         if doubled:
             self.twice = max(0, self.twice - 1)
-            self.world.count("deliveries doubled")
+            self.world.count("deliveries doubled" if message.receives == 1 else "redeliveries doubled")
             receipt = message.receipt
             wait = self.world.seconds(0, self.world.random.choice((0.2, 30.0)))
             self.world.after(wait, lambda: self._deliver(message, doubled=True) if message.receipt == receipt else None)
@@ -160,10 +161,12 @@ class Lambda:
             "eventSource": "aws:sqs",
         }
         self._at_work += 1
+        self._handled[message.id] += 1
         self.world.note(f"{message.id} ({message.receives}. receive) {message.body[:70]}")
 
         def ended(end: End) -> None:
             self._at_work -= 1
+            self._handled[message.id] -= 1
             match end:
                 case Returned({"batchItemFailures": []}):
                     if self.undeleted or self.world.strikes(self.world.weather.deliveries):
@@ -171,6 +174,8 @@ class Lambda:
                         self.world.count("messages not deleted")
                     else:
                         self.sqs.delete(RUNS, receipt)
+                        if self._handled[message.id]:
+                            self.world.count("messages deleted while another invocation works on them")
                 case Returned() | Raised() | Died():
                     pass
             self.poll()
@@ -182,9 +187,15 @@ class Lambda:
     # The stream's poller
 
     def changed(self, key: RunKey) -> None:
-        """See that a run's row was written: the event source passes on those that are approved now."""
+        """See that a run's row was written: the event source passes on those that are approved now.
+
+        Some that are not it passes on too, as it would without its filter: publish must see for itself.
+        """
         run = self.plain().run(key)
-        if run is not None and run.status is Status.APPROVED:
+        if run is None:
+            return
+        strays = run.status in (Status.PENDING, Status.REJECTED) and self.world.random.random() < 0.2
+        if run.status is Status.APPROVED or strays:
             self.publishing.append(key)
             self.world.after(self.world.seconds(0.1, 2), self._publish)
 
@@ -212,3 +223,19 @@ class Lambda:
             self.world.after(self.world.seconds(0.1, 5), lambda: self._publish(tries))
 
         self.invoke(Function.PUBLISH, {"Records": [record]}, ended)
+
+
+def _record_of(event: Any, attempts: int, now: datetime) -> str:
+    """Return Lambda's record of an invocation that failed to the last.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
+    """
+    return json.dumps(
+        {
+            "version": "1.0",
+            "timestamp": format_instant(now),
+            "requestContext": {"condition": "RetriesExhausted", "approximateInvokeCount": attempts},
+            "requestPayload": event,
+            "responsePayload": None,
+        }
+    )

@@ -8,11 +8,12 @@ from typing import Any
 
 from galley.drafts import text_hash
 from galley.queue import RunQueue
-from galley.runs import RunKey, RunMessage, Status
-from galley.store import Settled, Store
+from galley.runs import RunKey, RunMessage
+from galley.store import Store
+from galley_cli.dead import Report, Resending, discard_dead, list_dead
 from simulation.lambdas import Lambda
 from simulation.story import Function, Verdict
-from simulation.world import Returned, World
+from simulation.world import Returned, Task, World
 
 
 @dataclass(eq=False)
@@ -125,22 +126,47 @@ class Desk:
 
 @dataclass
 class Operator:
-    """The person at the ``galley`` command, whose process may die too."""
+    """The person at the ``galley`` command, whose process may die too. ``discarding`` are the names of its tasks."""
 
     world: World
     store: Store
     queue: RunQueue
     plain: Store
-    resent: list[RunKey] = field(default_factory=list)
+    discarding: set[str] = field(default_factory=set)
 
     def resend(self, nth: int) -> None:
-        """Send the nth failed run again."""
-        failed = self.plain.watched(Status.FAILED).runs
-        if failed:
-            key = failed[nth % len(failed)].key
-            self.resent.append(key)
-            self.world.count("resends")
-            self._do(lambda: self._resend(key))
+        """Send the nth of the dead again, run or tick."""
+
+        def work() -> None:
+            things = list_dead(self.store, self.queue).all
+            if things:
+                resending = self._resending()
+                resending.resend([things[nth % len(things)]])
+                self._record(resending.report)
+
+        self._do(work)
+
+    def resend_all(self) -> None:
+        """Send all of the dead again."""
+
+        def work() -> None:
+            resending = self._resending()
+            resending.resend_all()
+            self._record(resending.report)
+
+        self._do(work)
+
+    def discard(self, nth: int) -> None:
+        """Discard the nth of the dead."""
+
+        def work() -> None:
+            things = list_dead(self.store, self.queue).all
+            if things:
+                report = Report()
+                discard_dead(self.store, self.queue, [things[nth % len(things)]], now=self.world.now, report=report)
+                self._record(report)
+
+        self.discarding.add(self._do(work).name)
 
     def send(self, message: RunMessage) -> None:
         """Send a run message."""
@@ -156,12 +182,14 @@ class Operator:
             if self.plain.drafter(drafter).paused is not None:
                 self._do(lambda name=drafter: self.store.resume(name, now=self.world.now))
 
-    def _resend(self, key: RunKey) -> None:
-        match self.store.resend(key, now=self.world.now):
-            case Settled(run):
-                self.queue.send([run.message])
-            case _:
-                self.world.count("resends in conflict")
+    def _resending(self) -> Resending:
+        return Resending(self.store, self.queue, now=lambda: self.world.now, trace=self.world.new_id("resending"))
 
-    def _do(self, work: Any) -> None:
-        self.world.start(Function.OPERATOR, self.world.new_id("operator"), work)
+    def _record(self, report: Report) -> None:
+        """Count what the command would print."""
+        self.world.note(f"the operator reads {report}")
+        for what in ("sent", "sent_before", "discarded", "refused", "not_found"):
+            self.world.count(f"dead: {what.replace('_', ' ')}", len(getattr(report, what)))
+
+    def _do(self, work: Callable[[], Any]) -> Task:
+        return self.world.start(Function.OPERATOR, self.world.new_id("operator"), work)

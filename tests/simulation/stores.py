@@ -8,7 +8,6 @@ import copy
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,6 +38,7 @@ _SDK_TRIES = 4
 class Opened(Protocol):
     """A store for one story. ``told`` is called after each write, with the run that it was about where there is one."""
 
+    name: str
     told: Callable[[RunKey | None], None]
 
     @property
@@ -191,10 +191,6 @@ class _Rows:
         found = [row for row in rows if row["pk"]["S"] == values[":pk"] and row["sk"]["S"].startswith(begin)]
         return {"Items": sorted(found, key=lambda row: str(row["sk"]["S"]), reverse=True)}
 
-    def get_paginator(self, operation: str) -> Any:
-        """Return what lists all rows."""
-        return _Paginator(self.query)
-
 
 class _Client:
     """A client of DynamoDB whose requests are calls."""
@@ -243,10 +239,6 @@ class _Client:
         """List rows."""
         return self._asked("Query", lambda: client("dynamodb").query(**asked), lambda: _refuse("Query"))
 
-    def get_paginator(self, operation: str) -> Any:
-        """Return what lists all rows."""
-        return _Paginator(self.query)
-
     def _asked(self, name: str, effect: Callable[[], Any], turn_away: Callable[[], Any]) -> Any:
         """Make a request as the SDK does, again where no answer came."""
         for _ in range(_SDK_TRIES - 1):
@@ -255,15 +247,6 @@ class _Client:
             except ReadTimeoutError:
                 continue
         return self._world.call(Service.STORE, name, effect, refuse=turn_away, lose=_lost)
-
-
-@dataclass(frozen=True)
-class _Paginator:
-    query: Callable[..., Any]
-
-    def paginate(self, **asked: Any) -> Iterator[Any]:
-        """Yield the only page."""
-        yield self.query(**asked)
 
 
 def _lost() -> Any:

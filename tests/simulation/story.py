@@ -1,6 +1,17 @@
 """A story: what happens to a system, step by step, as a value that prints whole and that Hypothesis shrinks.
 
-All chance that is not in a step (latencies, jitter, ids) comes from the story's seed.
+How to read this folder:
+
+- A *story* (this file) is a seed, the settings of a system, and steps: a tick is due, a call to come fails or is the
+  last of its invocation, a reviewer decides, the operator sends something again. All chance that is not in a step
+  (latencies, jitter, ids) comes from the seed, so the same story always goes the same way.
+- A *world* (world.py) is a story's own clock and all that is at work in it. In it stand models of what Galley runs on
+  (lambdas.py, sqs.py, stores.py, model_api.py) and the people who use it (people.py). What they call is the real code.
+- telling.py puts the two together: it lets each step happen, then puts nothing more in the way until all is quiet.
+  checks.py keeps its own account, and says after every write, every step and at the end what does not hold.
+- A story that fails prints its journal and itself. To tell that one again, on both stores:
+  ``STORY='Story(seed=7, ...)' .venv/bin/python -m pytest tests/simulation``. After ``make simulate`` conftest.py prints
+  how often what happened.
 """
 
 from dataclasses import dataclass
@@ -142,7 +153,19 @@ class Review:
 
 @dataclass(frozen=True, slots=True)
 class Resend:
-    """The operator sends the nth failed run again."""
+    """The operator sends the nth of what is dead again, run or tick."""
+
+    nth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ResendAll:
+    """The operator sends all that is dead again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """The operator discards the nth of what is dead."""
 
     nth: int = 0
 
@@ -216,9 +239,10 @@ class Slow:
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """Lambda turns so many invocations of draft away."""
+    """Lambda turns so many invocations of draft away; what they were for is hidden for so long (None: by chance)."""
 
     times: int = 1
+    seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +268,8 @@ Step = (
     | Leap
     | Review
     | Resend
+    | ResendAll
+    | Discard
     | Pause
     | Resume
     | Budget
@@ -342,6 +368,7 @@ _rare = st.one_of(
     st.builds(Slow, st.sampled_from((20, 200, 320))),
     st.builds(Throttle, st.integers(1, 6)),
     st.builds(Undeleted, st.integers(1, 3)),
+    st.builds(ResendAll),
 )
 _step = st.one_of(
     *[_tick] * 5,
@@ -352,7 +379,8 @@ _step = st.one_of(
     *[_trouble] * 2,
     *[_model_says] * 3,
     *[st.builds(Sweep)] * 2,
-    *[st.builds(Resend, st.integers(0, 2))] * 2,
+    *[st.builds(Resend, st.integers(0, 4))] * 2,
+    st.builds(Discard, st.integers(0, 4)),
     *[st.builds(Resume)] * 2,
     st.builds(Leap, st.sampled_from((35, 6, 2, 150))),
     st.builds(Twice, st.integers(1, 3)),

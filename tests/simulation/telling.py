@@ -21,33 +21,35 @@ import claimed_run
 import draft
 import review
 from galley import system
-from galley.bucket import Bucket
+from galley.bucket import BucketUnavailable
 from galley.contract import CatchUp, Contract
 from galley.instants import format_instant
 from galley.observe import logger, metrics
 from galley.queue import RunQueue
 from galley.queue.sqs import SqsRunQueue
 from galley.runs import Origin, RunKey, RunMessage
-from galley.schedules import ScheduleDefinition, ScheduleMissing, Schedules
+from galley.schedules import ScheduleDefinition, ScheduleMissing, Schedules, SchedulesUnavailable
 from galley.store import Store
 from simulation.checks import Broken, Checks
 from simulation.drafters import Catalogue, Sources
 from simulation.lambdas import Lambda
 from simulation.model_api import ModelApi
 from simulation.people import Desk, Operator
-from simulation.sqs import DEAD_RUNS, DEAD_TICKS, RUNS, Sqs, SqsClient
+from simulation.sqs import DEAD_RUNS, DEAD_TICKS, RUNS, Message, Sqs, SqsClient
 from simulation.stores import Opened
 from simulation.story import (
     Backfill,
     Budget,
     ByHand,
     Crash,
+    Discard,
     Function,
     Garbage,
     Leap,
     ModelSays,
     Pause,
     Resend,
+    ResendAll,
     Resume,
     Review,
     Service,
@@ -66,6 +68,7 @@ from simulation.story import (
 )
 from simulation.world import Memory, World
 from support.memory_bucket import MemoryBucket
+from support.outside import Outside
 
 CADENCE_MINUTES = 20
 SWEEPS = timedelta(minutes=45)
@@ -147,7 +150,7 @@ class _Schedules:
         )
 
     def _down(self) -> tuple[ScheduleDefinition, ...]:
-        raise ConnectionError("scheduler does not answer")
+        raise SchedulesUnavailable("scheduler does not answer")
 
 
 @dataclass
@@ -164,44 +167,28 @@ class _Bucket:
             self.published(key, body)
 
         def down() -> None:
-            raise ConnectionError("s3 does not answer")
+            raise BucketUnavailable("s3 does not answer")
 
         self.world.call(Service.BUCKET, f"put {key}", effect, refuse=down, lose=down)
 
 
-@dataclass(eq=False)
-class _System:
-    """What the handlers find through ``galley.system``."""
+class _System(Outside):
+    """What the handlers find through ``galley.system``, with the world's clock."""
 
-    world: World
-    store_: Store
-    queue_: RunQueue
-    bucket_: Bucket
-    schedules_: Schedules
+    def __init__(self, world: World, store: Store, queue: RunQueue, bucket: Any, schedules: Schedules) -> None:
+        super().__init__(store, queue, bucket, schedules)
+        self._world = world
 
     def now(self) -> datetime:
-        return self.world.now
-
-    def store(self, table: str) -> Store:
-        return self.store_
-
-    def queue(self, runs_url: str, dead_runs_url: str = "", dead_ticks_url: str = "") -> RunQueue:
-        return self.queue_
-
-    def bucket(self, name: str) -> Bucket:
-        return self.bucket_
-
-    def schedules(self, group: str) -> Schedules:
-        return self.schedules_
-
-    def secret(self, name: str, *, refresh: bool = False) -> str:
-        raise LookupError(name)
+        return self._world.now
 
 
 class Telling:
-    """One story, while it is told."""
+    """One story, while it is told. ``api`` opens what stands in the place of the model's API."""
 
-    def __init__(self, story: Story, open_store: Callable[[World], Opened]) -> None:
+    def __init__(
+        self, story: Story, open_store: Callable[[World], Opened], api: Callable[[World], ModelApi] = ModelApi
+    ) -> None:
         self.story = story
         self.world = world = World(story.seed, story.settings.weather)
         world.memory = _Desk()
@@ -209,7 +196,7 @@ class Telling:
         self.sqs = Sqs(world)
         self.catalogue = Catalogue(story.settings, lambda: world.now)
         self.sources = Sources(world)
-        self.api = ModelApi(world)
+        self.api = api(world)
         plain = self.opened.plain
         self.lambdas = Lambda(world, self.sqs, lambda: plain, story.settings.workers)
         self.sqs.changed = self.lambdas.poll
@@ -227,9 +214,19 @@ class Telling:
         self.desk = Desk(world, self.lambdas)
         self.operator = Operator(world, self.opened.store, queue, plain)
         self.checks = Checks(
-            world, plain, self.sqs, self.catalogue, self.sources, self.api, self.desk, self.operator, self.lambdas
+            world,
+            plain,
+            queue,
+            self.sqs,
+            self.catalogue,
+            self.sources,
+            self.api,
+            self.desk,
+            self.operator,
+            self.lambdas,
         )
-        bucket: Any = _Bucket(world, MemoryBucket(), self._published)
+        self.sqs.taken_away = self._taken_away
+        bucket = _Bucket(world, MemoryBucket(), self._published)
         self.system = _System(world, self.opened.store, queue, bucket, self.schedules)
         self.opened.told = self._told
         self._is_over = False
@@ -286,10 +283,15 @@ class Telling:
             undo()
 
     def _told(self, key: RunKey | None) -> None:
+        if key is None or not self.checks.is_news(key):
+            return
         with self._noticing():
             self.checks.written(key)
-        if key is not None:
-            self.lambdas.changed(key)
+        self.lambdas.changed(key)
+
+    def _taken_away(self, url: str, dead: Message) -> None:
+        with self._noticing():
+            self.checks.taken_away(url, dead)
 
     def _published(self, path: str, body: bytes) -> None:
         with self._noticing():
@@ -333,7 +335,7 @@ class Telling:
                 self.operator.send(RunMessage(drafter=name, slot=slot, origin=Origin.BACKFILL, contract=self.contract))
             case Garbage(drafter):
                 identity = self.world.new_id("garbage")
-                self.sqs.send(RUNS, f'{{"odd": "{identity}"}}', self.catalogue.name(drafter), identity, {})
+                self.sqs.send(RUNS, f'{{"odd": "{identity}"}}', self.catalogue.name(drafter), identity)
             case Wait(minutes):
                 self.world.run_until(self.world.now + timedelta(minutes=minutes))
             case Leap(minutes):
@@ -343,6 +345,10 @@ class Telling:
                 self.desk.review(nth, verdicts, self._tamper if tampers else None)
             case Resend(nth):
                 self.operator.resend(nth)
+            case ResendAll():
+                self.operator.resend_all()
+            case Discard(nth):
+                self.operator.discard(nth)
             case Pause(drafter):
                 self.operator.pause(self.catalogue.name(drafter))
             case Resume():
@@ -352,7 +358,7 @@ class Telling:
             case Unknown(drafter):
                 self.catalogue.toggle(self.catalogue.name(drafter))
             case Sweep():
-                self.lambdas.invoke_later(Function.RECOVER, {})
+                self._sweep()
             case Crash():
                 self.world.arm(step)
             case Trouble():
@@ -361,8 +367,8 @@ class Telling:
                 self.api.script.extend([step] * times)
             case Slow(seconds):
                 self.api.slow.append(seconds)
-            case Throttle(times):
-                self.lambdas.throttled += times
+            case Throttle(times, seconds):
+                self.lambdas.throttled.extend([seconds] * times)
             case Twice(times):
                 self.lambdas.twice += times
             case Undeleted(times):
@@ -382,11 +388,20 @@ class Telling:
         self.world.run_until(slot)
         event = self._event(names, definition.arn, slot)
         if not step.times:
-            self.sqs.send(DEAD_TICKS, json.dumps(event), "", self.world.new_id("dead"), {})
+            said = {
+                "ERROR_CODE": "AWS.Scheduler.InternalServerError",
+                "RETRY_ATTEMPTS": "3",
+                "SCHEDULED_TIME": format_instant(slot),
+                "SCHEDULE_ARN": definition.arn,
+            }
+            self.sqs.send(DEAD_TICKS, json.dumps(event), attributes=said)
             self.world.count("ticks that Scheduler could not deliver")
         for _ in range(step.times):
             late = timedelta(minutes=step.late_minutes) + self.world.seconds(0, 40)
             self.world.after(late, lambda: self.lambdas.invoke_later(Function.DISPATCH, event))
+
+    def _sweep(self) -> None:
+        self.lambdas.invoke_later(Function.RECOVER, {"sweep": format_instant(self.world.now)})
 
     def _leap(self, by: timedelta) -> None:
         """Let the clock jump once an invocation of draft has begun its work, or after a while."""
@@ -416,11 +431,12 @@ class Telling:
         self.world.note("--- the end: nothing goes wrong any more")
         self._is_over = True
         self.world.calm()
-        self.lambdas.throttled = self.lambdas.twice = self.lambdas.undeleted = 0
+        self.lambdas.throttled.clear()
+        self.lambdas.twice = self.lambdas.undeleted = 0
         self.api.script.clear()
         self.api.slow.clear()
         self.catalogue.broken.clear()
-        self.lambdas.invoke_later(Function.RECOVER, {})
+        self._sweep()
         self.world.run_until(self.world.now + timedelta(minutes=1))
         self.schedules.enabled = False
         until = self.world.now + LONGEST_END
@@ -429,7 +445,7 @@ class Telling:
             if self.world.now > until:
                 raise AssertionError(f"after {LONGEST_END} there is still work: {self.checks.open_work()}")
             self.world.run_until(self.world.now + SWEEPS)
-            self.lambdas.invoke_later(Function.RECOVER, {})
+            self._sweep()
             self.world.run_until(self.world.now + timedelta(minutes=1))
             if self.checks.open_work():
                 quiet_since = self.world.now

@@ -25,6 +25,24 @@ CHUNK = 250
 """So many stories are one test."""
 GROUP = 10
 """So many stories are drawn from one seed. After ten, Hypothesis makes most of its stories out of those that it has."""
+LEAST_OF_A_HUNDRED = {
+    "crashes before a call of draft": 5,
+    "crashes after a call of draft": 5,
+    "crashes before a call of operator": 4,
+    "deliveries doubled": 20,
+    "redeliveries": 50,
+    "later attempts": 10,
+    "store answers lost": 20,
+    "store calls turned away": 20,
+    "rows became pending": 60,
+    "rows became published": 25,
+    "rows became skipped (gate)": 20,
+    "dead: sent": 10,
+    "dead: discarded": 8,
+}
+"""What must at least have happened in a hundred stories that are not idle: a quarter to a third of what does."""
+ENOUGH = 100
+"""Of fewer stories nothing is asked."""
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 AGAIN = os.environ.get("STORY", "")
 
@@ -67,7 +85,9 @@ if AGAIN:
         _tell(eval(AGAIN, vars(words)), open_store)  # noqa: S307 - a developer's own words
 
 
-def _tell_many(open_store: Callable[[World], Opened], chunk: int, number: int, record_property: Recorded) -> None:
+def _tell_many(
+    open_store: type[OnSqlite] | type[OnDynamoDb], chunk: int, number: int, record_property: Recorded
+) -> None:
     happened: Counter[str] = Counter()
     told: set[Story] = set()
 
@@ -81,7 +101,9 @@ def _tell_many(open_store: Callable[[World], Opened], chunk: int, number: int, r
     for group in range(number):
         if len(told) < number:
             seed(chunk * 10_000 + group)(tell_one)()
-    record_property("happened", [open_store.__name__, {**happened, "stories": len(told)}])
+    for what, times in LEAST_OF_A_HUNDRED.items() if len(told) >= ENOUGH else ():
+        assert happened[what] >= times * len(told) // 100, f"{len(told)} stories, and hardly any {what}"
+    record_property("happened", [open_store.name, {**happened, "stories": len(told)}])
 
 
 def _tell(story: Story, open_store: Callable[[World], Opened]) -> Counter[str]:

@@ -73,6 +73,25 @@ class Task:
     asked: list[Any] = field(default_factory=list)
 
 
+@dataclass(eq=False)
+class _ArmedCrash:
+    """Somebody's call to come is the last thing that it does: the one after ``calls_before``."""
+
+    function: Function
+    calls_before: int
+    side: Side
+
+
+@dataclass(eq=False)
+class _ComingTrouble:
+    """After ``calls_before`` calls to a service, so many ``calls`` to it go wrong."""
+
+    service: Service
+    calls_before: int
+    calls: int
+    kind: Kind
+
+
 class Memory:
     """The globals of a process that greenlets share and processes would not: taken away while a task rests."""
 
@@ -103,8 +122,8 @@ class World:
         self._main = getcurrent()
         self._current: Task | None = None
         self._over = False
-        self._crashes: list[list[Any]] = []
-        self._troubles: list[list[Any]] = []
+        self._crashes: list[_ArmedCrash] = []
+        self._troubles: list[_ComingTrouble] = []
 
     def note(self, line: str) -> None:
         """Write a line of the journal, which a failure prints."""
@@ -308,11 +327,11 @@ class World:
 
     def arm(self, step: Crash) -> None:
         """Let a call to come be somebody's last."""
-        self._crashes.append([step.function, step.call, step.side])
+        self._crashes.append(_ArmedCrash(step.function, step.call - 1, step.side))
 
     def trouble(self, step: Trouble) -> None:
         """Let calls to come go wrong."""
-        self._troubles.append([step.service, step.skip, step.calls, step.kind])
+        self._troubles.append(_ComingTrouble(step.service, step.skip, step.calls, step.kind))
 
     def calm(self) -> None:
         """Put nothing in the way any more."""
@@ -327,27 +346,28 @@ class World:
     def _crash(self, task: Task) -> Side | None:
         hit: Side | None = None
         for armed in list(self._crashes):
-            function, left, side = armed
-            if function in (Function.ANY, task.function):
-                armed[1] = left - 1
-                if left <= 1:
-                    self._crashes.remove(armed)
-                    hit = side
+            if armed.function not in (Function.ANY, task.function):
+                continue
+            if armed.calls_before > 0:
+                armed.calls_before -= 1
+                continue
+            self._crashes.remove(armed)
+            hit = armed.side
         if hit is None and task.function is not Function.ANY and self.strikes(self.weather.crashes):
             hit = self.random.choice((Side.BEFORE, Side.AFTER))
         return hit
 
     def _trouble(self, service: Service) -> Kind | None:
         for trouble in list(self._troubles):
-            of, skip, calls, kind = trouble
-            if of is service:
-                if skip:
-                    trouble[1] -= 1
-                    continue
-                trouble[2] -= 1
-                if calls <= 1:
-                    self._troubles.remove(trouble)
-                return kind
+            if trouble.service is not service:
+                continue
+            if trouble.calls_before > 0:
+                trouble.calls_before -= 1
+                continue
+            trouble.calls -= 1
+            if trouble.calls <= 0:
+                self._troubles.remove(trouble)
+            return trouble.kind
         return self.random.choice((Kind.REFUSED, Kind.LOST)) if self.strikes(self.weather.troubles) else None
 
 

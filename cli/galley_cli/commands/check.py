@@ -7,6 +7,7 @@ import typer
 
 from galley_cli.checkout import find_checkout
 from galley_cli.commands.common import BAD_INPUT, DEFAULT_STATE, JsonOption, Operating, StackOption, StateOption
+from galley_cli.commands.shown import printable
 from galley_cli.inspection import inspect, schedule_problems, unscheduled
 
 if TYPE_CHECKING:
@@ -42,6 +43,6 @@ def check(state: StateOption = DEFAULT_STATE, stack: StackOption = None, as_json
 
     operating.print({"problems": problems, "notes": notes, "schedules": schedules, "drafters": drafters}, lines)
     for line in problems:
-        sys.stderr.write(f"galley: {line}\n")
+        sys.stderr.write(f"galley: {printable(line)}\n")
     if problems:
         raise typer.Exit(BAD_INPUT)

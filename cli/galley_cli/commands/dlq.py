@@ -296,7 +296,7 @@ def _print(operating: Operating, report: Report, shown: dict[str, Any], lines: S
     for one in report.refused:
         sys.stderr.write(f"galley: {_line(one.why)}\n")
     for name in report.not_found:
-        sys.stderr.write(f"galley: {name} was not there any more to be taken away; see 'galley dlq list'\n")
+        sys.stderr.write(f"galley: {printable(name)} was not there any more to be taken away; see 'galley dlq list'\n")
 
 
 def _resent(report: Report) -> tuple[dict[str, Any], list[str]]:

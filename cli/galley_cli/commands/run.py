@@ -26,7 +26,7 @@ from galley_cli.commands.common import (
     json_text,
     whole_number,
 )
-from galley_cli.commands.shown import columns, status_of, title_or_detail
+from galley_cli.commands.shown import columns, printable, status_of, title_or_detail
 
 if TYPE_CHECKING:
     from galley_cli.inspection import Inspection
@@ -208,7 +208,7 @@ class Terminal:
     def report(self, line: str) -> None:
         """Tell what went wrong, on standard error."""
         with suppress(OSError):
-            sys.stderr.write(f"galley: {' '.join(line.split())}\n")
+            sys.stderr.write(f"galley: {printable(' '.join(line.split()))}\n")
             sys.stderr.flush()
 
     def note(self, line: str) -> None:

@@ -34,7 +34,7 @@ def tick_json(tick: DeadTick) -> dict[str, Any]:
 
 
 def columns(*names: str) -> "Table":
-    """Return an empty table that folds what is too wide: nothing is cut.
+    """Return an empty table that folds what is too wide, so nothing is cut, and whose texts are ``printable``.
 
     The first column and a hash are to be copied, so they stay whole; on a narrow terminal the lines are longer than it.
     """
@@ -43,7 +43,8 @@ def columns(*names: str) -> "Table":
     from rich.table import Table
 
     class Listing(Table):
-        def add_row(self, *cells: RenderableType | None, **style: Any) -> None:
+        def add_row(self, *given: RenderableType | None, **style: Any) -> None:
+            cells = [printable(cell) if isinstance(cell, str) else cell for cell in given]
             for column, cell in zip(self.columns, cells, strict=False):
                 if column.no_wrap:
                     column.min_width = max(column.min_width or 0, cell_len(str(cell)))

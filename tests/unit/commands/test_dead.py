@@ -105,6 +105,15 @@ def test_what_comes_from_outside_moves_no_cursor(galley: Galley, state: StateDir
         assert not set(out + err) & {"\x1b", "\x9b", "\x07"}
 
 
+def test_a_tick_that_is_nested_too_deep_breaks_no_command(galley: Galley, state: StateDirectory) -> None:
+    SqliteQueues(state).bury_tick(DeadTick("[" * 100_000, "RetriesExhausted", "no answer", SLOT))
+    assert "unreadable dead tick" in galley("list")[1]
+    assert galley("show", "tick-2")[0] == 0
+    code, _, err = galley("resend", "tick-2")
+    assert (code, err.count("\n")) == (1, 1)
+    assert galley("discard", "tick-2", "--yes")[0] == 0
+
+
 @pytest.mark.guarantee("G5")
 def test_g5_one_command_sends_one_run_again(galley: Galley, state: StateDirectory) -> None:
     assert galley("resend", FAILED) == (0, f"sent again: {FAILED}\n", "")
@@ -271,6 +280,23 @@ def test_what_was_done_is_told_even_if_the_command_breaks_off(
     assert sent(state) == [(FAILED, 1), (OTHER, 1)]
 
 
+def test_what_was_sent_of_a_tick_is_told_even_if_the_command_breaks_off(
+    galley: Galley, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = SqliteQueues.send
+
+    def break_at_the_second(queues: SqliteQueues, messages: Sequence[RunMessage]) -> None:
+        if messages[0].drafter == "weekly-report":
+            raise OSError(28, "No space left on device")
+        send(queues, messages)
+
+    monkeypatch.setattr(SqliteQueues, "send", break_at_the_second)
+    code, out, err = galley("resend", "tick-1")
+    assert (code, out) == (1, "sent again: tick-1: daily-digest:2026-11-20T06:00:00Z\n")
+    assert "No space left" in err
+    assert "tick-1" in names(galley)
+
+
 def test_a_queue_that_is_away_refuses_what_was_not_sent(
     galley: Galley, state: StateDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,7 +306,10 @@ def test_a_queue_that_is_away_refuses_what_was_not_sent(
     monkeypatch.setattr(SqliteQueues, "send", away)
     code, out, _ = galley("resend", FAILED, "tick-1", "--json")
     assert code == 1
-    assert [one["name"] for one in json.loads(out)["refused"]] == [FAILED, "tick-1"]
+    ticked = [f"{name}:2026-11-20T06:00:00Z" for name in TICK["drafters"]]
+    refused = json.loads(out)["refused"]
+    assert [one["name"] for one in refused] == [FAILED, *ticked]
+    assert refused[1]["why"].startswith(f"tick-1: {ticked[0]}: ")
     assert len(names(galley)) == 4
 
 

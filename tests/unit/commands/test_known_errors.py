@@ -10,7 +10,7 @@ import pytest
 from galley.bucket import Bucket
 from galley.queue import RunQueue
 from galley.schedules import Schedules
-from galley.store import Store
+from galley.store import Store, UnreadableRow
 from galley_cli.commands.common import explained
 
 HOMES = ("galley.store", "galley.queue", "galley.bucket", "galley.schedules", "galley.retry", "builtins")
@@ -49,3 +49,7 @@ def test_the_protocols_say_what_they_raise() -> None:
 def test_what_an_adapter_raises_is_one_line(name: str) -> None:
     kind = exception_of(name)
     assert explained(kind.__new__(kind, "one line")) == ("one line", 1)
+
+
+def test_an_error_that_quotes_what_comes_from_outside_moves_no_cursor() -> None:
+    assert explained(UnreadableRow("run x: \x1b[2J\x9b")) == ("run x: \ufffd[2J\ufffd", 1)

@@ -537,3 +537,49 @@ def test_a_drafter_that_no_schedule_names_is_a_note_and_no_problem(
     printed = capsys.readouterr()
     assert "note: drafter 'spare' is named by no schedule" in printed.out
     assert printed.err == ""
+
+
+def test_no_text_from_outside_moves_the_cursor(galley: Galley, state: StateDirectory) -> None:
+    store = SqliteStore(state)
+    slot = SLOT + timedelta(days=2)
+    claimed = store.claim(message(slot=slot), Limits(3, None, 0), owner="c", now=slot, lease_until=slot)
+    assert isinstance(claimed, Claimed)
+    evil = "\x1b[2J\x9b1A\x07\r"
+    item = Item(f"m{evil}", evil, "Due.", "inbox", f"https://example.com/{evil}")
+    store.store(claimed.run, Draft(f"Title{evil}", f"Text{evil}.", (item,), (evil,), f"m{evil}"), {}, Bill(), now=slot)
+    store.pause("daily-digest", f"paused{evil}", now=slot)
+    with state.write() as db:
+        db.execute("UPDATE runs SET detail = ? WHERE status = 'failed'", (f"Detail{evil}",))
+    run = str(RunKey("daily-digest", slot))
+    commands = (
+        ("drafts", "list"),
+        ("drafts", "show", run),
+        ("runs", "list"),
+        ("runs", "show", FAILED),
+        ("runs", "show", run),
+        ("drafters",),
+        ("runs", "show", "daily-digest:\x1b[2J"),
+    )
+    for command in commands:
+        _, out, err = galley(*command)
+        assert out or err
+        assert not set(out + err) & {"\x1b", "\x9b", "\x07", "\r"}, command
+    assert "Title\ufffd[2J" in galley("drafts", "list")[1]
+    assert "Detail\ufffd[2J" in galley("runs", "list")[1]
+    assert "paused\ufffd[2J" in galley("drafters")[1]
+
+
+def test_json_keeps_what_moves_a_cursor_and_moves_none(galley: Galley, state: StateDirectory) -> None:
+    evil = "\x1b[2J\x9b1A\x7f\x07"
+    SqliteStore(state).pause("daily-digest", evil, now=SLOT)
+    _, out, _ = galley("drafters", "--json")
+    assert not set(out) & {"\x1b", "\x9b", "\x7f", "\x07"}
+    assert evil in [one["paused"] for one in json.loads(out)["drafters"]]
+
+
+def test_a_problem_that_quotes_what_is_deployed_moves_no_cursor(
+    stack: FixedSchedules, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("galley_cli.commands.check.schedule_problems", lambda *_: ["deployed schedule \x1b[2J: no"])
+    assert invoke(["check", "--stack", "galley"]) == 2
+    assert "galley: deployed schedule \ufffd[2J: no\n" in capsys.readouterr().err

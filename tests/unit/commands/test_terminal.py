@@ -44,3 +44,8 @@ def test_a_run_that_is_postponed_is_told_with_why_and_until_when_even_where_a_su
     (line,) = printed.err.splitlines()
     assert line.startswith(f"galley: run {POSTPONED.key} is postponed: overloaded: the model is busy; next attempt ")
     assert str(POSTPONED.next_attempt and POSTPONED.next_attempt.astimezone().strftime("%H:%M")) in line
+
+
+def test_what_goes_wrong_is_told_without_moving_the_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    Terminal(as_json=False, quiet=False).report("channel \x1b[2J\x9b is not known")
+    assert capsys.readouterr().err == "galley: channel \ufffd[2J\ufffd is not known\n"

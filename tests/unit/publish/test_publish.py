@@ -151,6 +151,20 @@ def test_a_damaged_row_holds_up_none_of_the_runs_behind_it(
     assert status(store) is Status.PUBLISHED
 
 
+def test_a_row_whose_name_is_no_drafters_is_named_and_holds_up_none_of_the_runs_behind_it(
+    store: Store, bucket: FolderBucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decided(store, Approve())
+    misnamed = json.loads(json.dumps(event("publish-approved")).replace("RUN#daily-digest", "RUN#Bad Name"))
+    told: list[str] = []
+    monkeypatch.setattr(publish.logger, "error", lambda text, *values: told.append(text % values))
+    records = {"Records": [*misnamed["Records"], *event("publish-approved")["Records"]]}
+    assert publish.handler(records, Context()) == {"batchItemFailures": []}
+    assert status(store) is Status.PUBLISHED
+    (line,) = told
+    assert "RUN#Bad Name" in line
+
+
 def test_a_row_of_another_kind_is_not_a_run(store: Store, bucket: FolderBucket) -> None:
     text = json.dumps(event("publish-approved")).replace("RUN#", "TEXT#")
     decided(store, Approve())
