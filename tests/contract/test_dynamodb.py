@@ -327,7 +327,6 @@ def test_g7_a_decision_that_was_overtaken_between_reading_and_writing_is_a_confl
 
 GIVING_BACK: dict[str, Any] = {
     "empty": lambda store, run, _: store.release(run, Status.EMPTY, "", "", BILL, now=NOW, cursors=CURSORS),
-    "failed": lambda store, run, _: store.release(run, Status.FAILED, "", "", BILL, now=NOW),
     "yes": lambda store, _, read: decide(store, read, EDIT),
     "no": lambda store, _, read: decide(store, read, Reject(RejectReason.TONE)),
 }
