@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from galley.contract import InvalidTick, read_tick
@@ -14,6 +15,10 @@ from galley_cli.template import Template, read_template
 
 if TYPE_CHECKING:
     from drafter import Drafter
+
+
+LOOKED_AHEAD = timedelta(days=366)
+"""How far ahead a schedule is checked for days without its slot: every change of the clocks lies within it once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +49,8 @@ def inspect(checkout: Checkout) -> Inspection:
     wrong = schedule_problems(schedules, names, lambda name: f"{template.path}: DispatchFunction.Events.{name}")
     problems = (*template.problems, *broken.values(), *wrong)
     # What a broken schedule names is not known.
-    notes = () if template.problems else tuple(unscheduled(schedules, names))
-    return Inspection(template, drafters, names, problems, notes)
+    idle = () if template.problems else unscheduled(schedules, names)
+    return Inspection(template, drafters, names, problems, (*idle, *schedule_notes(schedules, now)))
 
 
 def unscheduled(schedules: Iterable[ScheduleDefinition], drafters: Iterable[str]) -> Iterator[str]:
@@ -56,6 +61,14 @@ def unscheduled(schedules: Iterable[ScheduleDefinition], drafters: Iterable[str]
             named.update(read_tick(schedule.input, "Input").drafters)
     for name in sorted(set(drafters) - named):
         yield f"drafter {name!r} is named by no schedule, so it never drafts by itself"
+
+
+def schedule_notes(schedules: Iterable[ScheduleDefinition], now: datetime) -> Iterator[str]:
+    """Yield a line for what may not be meant by good schedules, within a year from now."""
+    for schedule in schedules:
+        with suppress(InvalidSchedule):
+            for line in schedule.calendar().warnings(now, now + LOOKED_AHEAD):
+                yield f"schedule {schedule.name}: {line}"
 
 
 def _read_drafters(checkout: Checkout) -> tuple[tuple["Drafter", ...], dict[str, str]]:

@@ -7,6 +7,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from abandoned import end_abandoned
 from galley import system
 from galley.observe import logger, metrics
+from galley.schedule import tzdata_version
 from galley.settings import RecoverSettings
 from sweep import sweep
 from unsent import send_unsent
@@ -36,5 +37,5 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[str
     }
     for line in answer["broken"]:
         logger.error("broken: %s", line)
-    logger.info("swept", extra=answer)
+    logger.info("swept", extra={**answer, "tzdata": tzdata_version()})
     return answer

@@ -2,17 +2,19 @@
 
 import sys
 
-from bench import dynamodb, end_to_end
+from bench import dynamodb, end_to_end, enumerating
 from bench.figures import machine, write_section
 from support.dynamodb_local import Unavailable
 from support.outside import ROOT
 
 PAGE = ROOT / "docs" / "benchmarks.md"
-PACKAGES = ("APScheduler", "SQLAlchemy", "boto3", "aws-lambda-powertools", "pydantic")
+PACKAGES = ("APScheduler", "SQLAlchemy", "boto3", "aws-lambda-powertools", "pydantic", "cronsim", "tzdata")
 
 
 def main() -> None:
     """Run all benchmarks; it takes some minutes."""
+    _tell("Slots of five years, seven rounds of each side ...")
+    slots = enumerating.measure()
     _tell("DynamoDB Local: CPU time, then up to 100,000 rows ...")
     try:
         costs, cpu = dynamodb.measure()
@@ -25,6 +27,7 @@ def main() -> None:
         f"### Requests and capacity units\n\n{costs.report()}",
         f"### From messages sent to drafts stored, on one machine\n\n{whole.report()}",
         f"### Our own CPU time\n\n{cpu.report()}",
+        f"### Enumerating slots\n\n{slots.report()}",
     )
     text = "\n\n".join(sections)
     write_section(PAGE, text)

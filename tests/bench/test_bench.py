@@ -1,10 +1,11 @@
 """The benchmarks still run: at the smallest size, and without a look at any time."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from bench import dynamodb, end_to_end
+from bench import dynamodb, end_to_end, enumerating
 from bench.figures import BEGIN, END, write_section
 from support.dynamodb_local import LOOPBACK, Unavailable
 from support.outside import ROOT
@@ -47,6 +48,15 @@ def test_apschedulers_side_still_runs() -> None:
     found = end_to_end.measure(drafters=2, of_slots=2, rounds=1)
 
     assert "APScheduler" in found.report()
+
+
+def test_both_sides_of_the_enumeration_find_the_same_slots() -> None:
+    pytest.importorskip("cronsim", reason="only make bench installs cronsim")
+
+    found = enumerating.measure(span=timedelta(days=400), rounds=2)
+
+    assert found.slots == 12_540
+    assert f"{found.slots:,} slots" in found.report()
 
 
 def test_the_figures_go_where_the_page_has_its_marks(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import typer
 from galley_cli.checkout import find_checkout
 from galley_cli.commands.common import BAD_INPUT, DEFAULT_STATE, JsonOption, Operating, StackOption, StateOption
 from galley_cli.commands.shown import printable
-from galley_cli.inspection import inspect, schedule_problems, unscheduled
+from galley_cli.inspection import inspect, schedule_notes, schedule_problems, unscheduled
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,9 +30,10 @@ def check(state: StateOption = DEFAULT_STATE, stack: StackOption = None, as_json
     schedules = [schedule.name for schedule in inspection.template.schedules]
     problems, notes = list(inspection.problems), list(inspection.notes)
     if stack is not None:
-        deployed = operating.open().schedules.all()
+        opened = operating.open()
+        deployed = opened.schedules.all()
         schedules = [schedule.name for schedule in deployed]
-        notes = list(unscheduled(deployed, inspection.names))
+        notes = [*unscheduled(deployed, inspection.names), *schedule_notes(deployed, opened.now())]
         problems += schedule_problems(deployed, inspection.names, lambda name: f"deployed schedule {name}")
 
     def lines(console: "Console") -> None:

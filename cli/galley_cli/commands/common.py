@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from galley.instants import format_instant, parse_instant
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -118,6 +120,21 @@ def whole_number(least: int, most: int) -> Callable[[str | int], int]:
         return int(text)
 
     return read
+
+
+def an_instant(given: str) -> datetime:
+    """Read an option that is an instant: ISO 8601 with an offset."""
+    try:
+        return parse_instant(given)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def slot_in_both(slot: datetime, timezone: str) -> dict[str, str]:
+    """Return a slot as JSON, in UTC and as the clocks of its schedule's zone show it."""
+    from galley.schedule import zone
+
+    return {"utc": format_instant(slot), "local": slot.astimezone(zone(timezone)).isoformat(timespec="minutes")}
 
 
 def console() -> "Console":

@@ -1,6 +1,6 @@
 """The contract of a schedule, and the tick that carries it."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -24,6 +24,10 @@ FIRST_YEAR, LAST_YEAR = 1970, 2199
 https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
 """
 
+FIRST_INSTANT = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC) - timedelta(days=1)
+LAST_INSTANT = datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC) + timedelta(days=1)
+"""No slot of these years is outside the two: no clock is a whole day from UTC's."""
+
 
 def as_slot(moment: datetime) -> datetime:
     """Return an instant as a slot: in UTC, to the second.
@@ -32,7 +36,7 @@ def as_slot(moment: datetime) -> datetime:
         ValueError: when it is naive, or lies in no year in which a schedule can be due.
     """
     slot = in_utc(moment).replace(microsecond=0)
-    if not FIRST_YEAR <= slot.year <= LAST_YEAR:
+    if not FIRST_INSTANT <= slot <= LAST_INSTANT:
         raise ValueError(f"must lie in the years {FIRST_YEAR} to {LAST_YEAR}")
     return slot
 

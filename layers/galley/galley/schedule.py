@@ -14,9 +14,11 @@ from functools import cache, lru_cache
 from importlib import import_module, resources
 from zoneinfo import ZoneInfo
 
-from galley.contract import FIRST_YEAR, LAST_YEAR
-from galley.instants import in_utc
+from galley.contract import FIRST_INSTANT, FIRST_YEAR, LAST_INSTANT, LAST_YEAR
+from galley.instants import format_instant, in_utc
 
+_MOMENT = timedelta(microseconds=1)
+FIELDS = ("minutes", "hours", "day-of-month", "month", "day-of-week", "year")
 MONTHS = {
     "JAN": 1, "FEB": 2, "MAR": 3, "APR": 4, "MAY": 5, "JUN": 6,
     "JUL": 7, "AUG": 8, "SEP": 9, "OCT": 10, "NOV": 11, "DEC": 12,
@@ -30,13 +32,22 @@ class InvalidSchedule(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """A ``cron(...)`` expression, as sets of wall-clock values. ``days`` gives the days of a month that match."""
+    """A ``cron(...)`` expression, as sets of wall-clock values. ``days`` gives the days of a month that match.
+
+    ``undocumented`` has a line for each part that AWS's guide does not describe.
+    """
 
     minutes: tuple[int, ...]
     hours: tuple[int, ...]
     months: frozenset[int]
     years: frozenset[int]
     days: Callable[[int, int], frozenset[int]]
+    undocumented: tuple[str, ...] = ()
+
+    @property
+    def times(self) -> tuple[time, ...]:
+        """The wall times of a day that matches, in order."""
+        return tuple(time(hour, minute) for hour in self.hours for minute in self.minutes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,19 +132,14 @@ class Calendar:
 
     def between(self, first: datetime, end: datetime) -> Iterator[datetime]:
         """Yield the slots in ``[first, end)``, in order, each once."""
-        first, end = in_utc(first), in_utc(end)
-        if not isinstance(self.expression, At):
-            if self.start is not None:
-                first = max(first, in_utc(self.start))
-            if self.end is not None:
-                end = min(end, in_utc(self.end) + timedelta(microseconds=1))
+        first, end = self._bounded(first, end)
         if first >= end:
             return
         match self.expression:
             case Cron() as cron:
-                slots = _cron_slots(cron, self.zone, first - timedelta(days=2), end + timedelta(days=2))
+                slots = _cron_slots(cron, self.zone, first, end)
             case Rate(every):
-                slots = _rate_slots(every, in_utc(self.anchor), first)
+                slots = _rate_slots(every, in_utc(self.anchor), first, end)
             case At(wall):
                 slots = _localise(wall, self.zone)
         for slot in slots:
@@ -144,21 +150,25 @@ class Calendar:
 
     def next_after(self, moment: datetime) -> datetime | None:
         """Return the first slot later than the moment; None when there is none by the year 2199."""
-        start = in_utc(moment) + timedelta(microseconds=1)
-        return next(self.between(start, datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC)), None)
+        return next(self.after(moment), None)
+
+    def after(self, moment: datetime) -> Iterator[datetime]:
+        """Yield the slots later than the moment, in order, up to the year 2199."""
+        return self.between(min(in_utc(moment), LAST_INSTANT) + _MOMENT, LAST_INSTANT)
 
     def latest_until(self, moment: datetime) -> datetime | None:
         """Return the last slot at or before the moment; None when there is none since the year 1970."""
-        end = in_utc(moment) + timedelta(microseconds=1)
+        end = min(in_utc(moment), LAST_INSTANT) + _MOMENT
         if isinstance(self.expression, Rate):
-            bound = end if self.end is None else min(end, in_utc(self.end) + timedelta(microseconds=1))
-            behind = (bound - timedelta(microseconds=1) - in_utc(self.anchor)) // self.expression.every
+            bound = end if self.end is None else min(end, in_utc(self.end) + _MOMENT)
+            behind = (bound - _MOMENT - in_utc(self.anchor)) // self.expression.every
+            if behind < 0:
+                return None
             slot = in_utc(self.anchor) + behind * self.expression.every
-            return slot if behind >= 0 and next(self.between(slot, bound), None) is not None else None
+            return slot if next(self.between(slot, bound), None) is not None else None
         span, first = timedelta(days=1), end
-        epoch = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)
-        while first > epoch:
-            first = max(epoch, end - span)
+        while first > FIRST_INSTANT:
+            first = max(FIRST_INSTANT, end - span)
             latest = None
             for latest in self.between(first, end):  # noqa: B007 - the last one is what is asked for
                 pass
@@ -166,6 +176,54 @@ class Calendar:
                 return latest
             end, span = first, min(span * 4, timedelta(days=3660))
         return None
+
+    def lost_to_gaps(self, first: datetime, end: datetime) -> Iterator[datetime]:
+        """Yield the wall times, naive and in order, that would be due in ``[first, end)`` if the clocks showed them.
+
+        The zone's clocks leave them out that day, mostly for summer time. A rate has none.
+        """
+        first, end = self._bounded(first, end)
+        match self.expression:
+            case Cron() as cron:
+                walls = _walls_in_gaps(cron, self.zone, first, end)
+            case Rate():
+                return
+            case At(wall):
+                walls = iter(() if any(_localise(wall, self.zone)) else (wall,))
+        for wall in walls:
+            if first <= _taken_literally(wall, self.zone) < end:
+                yield wall
+
+    def warnings(self, first: datetime, end: datetime) -> Iterator[str]:
+        """Yield a line for each thing in ``[first, end)`` that whoever wrote the expression may not expect.
+
+        These are what AWS does not document and may read otherwise, a day without its only slot since the clocks left
+        it out, and a schedule that is never due from ``first`` on.
+        """
+        once = isinstance(self.expression, At)
+        if isinstance(self.expression, Cron):
+            yield from self.expression.undocumented
+            once = len(self.expression.times) == 1
+        if isinstance(self.expression, At) and _comes_twice(self.expression.wall, self.zone):
+            yield (
+                f"{_shown(self.expression.wall)} comes twice in {self.zone.key}, where the clocks go back; "
+                "AWS does not document which one is due, and here it is the first"
+            )
+        if once:
+            for wall in self.lost_to_gaps(first, end):
+                yield f"{_shown(wall)} does not exist in {self.zone.key}, where the clocks go forward: it is not due"
+        if self.next_after(max(in_utc(first), FIRST_INSTANT) - _MOMENT) is None:
+            yield f"it is never due, from {format_instant(first)} on"
+
+    def _bounded(self, first: datetime, end: datetime) -> tuple[datetime, datetime]:
+        """Return the part of ``[first, end)`` in which the schedule can have slots."""
+        first, end = max(in_utc(first), FIRST_INSTANT), min(in_utc(end), LAST_INSTANT)
+        if not isinstance(self.expression, At):
+            if self.start is not None:
+                first = max(first, in_utc(self.start))
+            if self.end is not None:
+                end = min(end, in_utc(self.end) + _MOMENT)
+        return first, end
 
 
 def calendar_of(
@@ -184,44 +242,77 @@ def calendar_of(
     return Calendar(parse(expression), zone(timezone), start if start is not None else anchor, start, end)
 
 
-def _rate_slots(every: timedelta, anchor: datetime, first: datetime) -> Iterator[datetime]:
-    steps_to_first = -((anchor - first) // every)
-    slot = anchor + max(0, steps_to_first) * every
-    while slot.year <= LAST_YEAR:
-        yield slot
-        slot += every
+def _rate_slots(every: timedelta, anchor: datetime, first: datetime, end: datetime) -> Iterator[datetime]:
+    steps_to_first, steps_to_end = -((anchor - first) // every), -((anchor - end) // every)
+    for step in range(max(0, steps_to_first), steps_to_end):
+        yield anchor + step * every
 
 
 def _cron_slots(cron: Cron, tz: ZoneInfo, first: datetime, end: datetime) -> Iterator[datetime]:
-    times = tuple(time(hour, minute) for hour in cron.hours for minute in cron.minutes)
-    month = date(first.year, first.month, 1)
-    while month < end.date() and month.year <= LAST_YEAR:
+    times = cron.times
+    for day in _days(cron, first, end):
+        yield from _day_slots(day, times, tz)
+
+
+def _walls_in_gaps(cron: Cron, tz: ZoneInfo, first: datetime, end: datetime) -> Iterator[datetime]:
+    times = cron.times
+    for day in _days(cron, first, end):
+        if _whole_day_offset(day, tz) is None:
+            walls = (datetime.combine(day, at) for at in times)
+            yield from (wall for wall in walls if not any(_localise(wall, tz)))
+
+
+def _days(cron: Cron, first: datetime, end: datetime) -> Iterator[date]:
+    """Yield the days that match and that any zone's clocks may show in ``[first, end)``."""
+    begins, ends = first.date() - timedelta(days=1), end.date() + timedelta(days=1)
+    month = begins.replace(day=1)
+    while month <= ends:
         if month.year in cron.years and month.month in cron.months:
             for day in sorted(cron.days(month.year, month.month)):
                 today = month.replace(day=day)
-                if first.date() <= today <= end.date():
-                    yield from _day_slots(today, times, tz)
+                if begins <= today <= ends:
+                    yield today
         month = (month + timedelta(days=31)).replace(day=1)
 
 
 def _day_slots(day: date, times: tuple[time, ...], tz: ZoneInfo) -> Iterator[datetime]:
     """Yield a day's slots in UTC; on a day without a change of offset all of them shift alike."""
-    midnight = datetime.combine(day, time())
-    before = (midnight - timedelta(hours=1)).replace(tzinfo=tz).utcoffset()
-    after = (midnight + timedelta(hours=25)).replace(tzinfo=tz).utcoffset()
-    if before is not None and before == after:
+    offset = _whole_day_offset(day, tz)
+    if offset is not None:
         for at in times:
-            yield datetime.combine(day, at, tzinfo=UTC) - before
+            yield datetime.combine(day, at, tzinfo=UTC) - offset
         return
     slots = {slot for at in times for slot in _localise(datetime.combine(day, at), tz)}
     yield from sorted(slots)
 
 
+def _whole_day_offset(day: date, tz: ZoneInfo) -> timedelta | None:
+    """Return how far the zone's clocks are from UTC all day long; None on a day on which that changes."""
+    midnight = datetime.combine(day, time())
+    before = (midnight - timedelta(hours=1)).replace(tzinfo=tz).utcoffset()
+    after = (midnight + timedelta(hours=25)).replace(tzinfo=tz).utcoffset()
+    return before if before == after else None
+
+
 def _localise(wall: datetime, tz: ZoneInfo) -> Iterator[datetime]:
     """Yield the first instant at which the zone's clocks show the wall time; nothing if they never do."""
-    instant = wall.replace(tzinfo=tz, fold=0).astimezone(UTC)
+    instant = _taken_literally(wall, tz)
     if instant.astimezone(tz).replace(tzinfo=None) == wall:
         yield instant
+
+
+def _taken_literally(wall: datetime, tz: ZoneInfo) -> datetime:
+    """Return the first instant of a wall time; for one that does not exist, as if the clocks had not gone forward."""
+    return wall.replace(tzinfo=tz, fold=0).astimezone(UTC)
+
+
+def _comes_twice(wall: datetime, tz: ZoneInfo) -> bool:
+    first, second = (wall.replace(tzinfo=tz, fold=fold).utcoffset() for fold in (0, 1))
+    return first != second and any(_localise(wall, tz))
+
+
+def _shown(wall: datetime) -> str:
+    return wall.isoformat(" ", timespec="minutes")
 
 
 def _parse_rate(inside: str) -> Rate:
@@ -237,17 +328,18 @@ def _parse_at(inside: str) -> At:
     if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", inside):
         raise InvalidSchedule(f"at({inside}) is not a wall time like at(2026-11-20T13:00:00)")
     try:
-        return At(datetime.fromisoformat(inside))
+        wall = datetime.fromisoformat(inside)
     except ValueError as error:
         raise InvalidSchedule(f"at({inside}) is not a wall time: {error}") from error
+    if not FIRST_YEAR <= wall.year <= LAST_YEAR:
+        raise InvalidSchedule(f"at({inside}): year {wall.year} is not allowed; use {FIRST_YEAR} to {LAST_YEAR}")
+    return At(wall)
 
 
 def _parse_cron(inside: str) -> Cron:
     fields = inside.split()
     if len(fields) != 6:
-        raise InvalidSchedule(
-            f"cron({inside}) has {len(fields)} fields; it needs six: minutes hours day-of-month month day-of-week year"
-        )
+        raise InvalidSchedule(f"cron({inside}) has {len(fields)} fields; it needs six: {' '.join(FIELDS)}")
     minutes, hours, days, months, weekdays, years = fields
     if (days == "?") == (weekdays == "?"):
         raise InvalidSchedule(
@@ -259,7 +351,41 @@ def _parse_cron(inside: str) -> Cron:
         months=_values(months, "month", 1, 12, MONTHS),
         years=_values(years, "year", FIRST_YEAR, LAST_YEAR),
         days=_days_of_month(days) if weekdays == "?" else _days_of_week(weekdays),
+        undocumented=tuple(_undocumented(dict(zip(FIELDS, fields, strict=True)))),
     )
+
+
+def _undocumented(fields: dict[str, str]) -> Iterator[str]:
+    """Yield a line for each part of good fields that AWS's guide does not describe, in the order of the fields."""
+    for field, text in fields.items():
+        for part in text.split(","):
+            what = _undocumented_part(field, part, alone=part == text)
+            if what:
+                yield (
+                    f"{field} {part!r}: AWS does not document {what}, and may refuse it or mean something else by it; "
+                    "see that the slots are the ones that you mean"
+                )
+
+
+def _undocumented_part(field: str, part: str, *, alone: bool) -> str:
+    """Return what AWS's guide does not describe about one part of a field; empty if it does describe all of it."""
+    if field == "day-of-month" and part.startswith("L-"):
+        return "a day counted back from the last"
+    if part == "LW":
+        return "the last weekday of a month"
+    if field in {"day-of-month", "day-of-week"} and not alone and re.fullmatch(r"L|\w+[LW]", part):
+        return "L and W in a list"
+    if field == "day-of-week" and "/" in part:
+        return "steps of weekdays"
+    if field != "hours" and _runs_over_the_end(field, part.partition("/")[0]):
+        return "a range that runs over its end, but for hours"
+    return "names in small letters" if re.search("[a-z]", part) else ""
+
+
+def _runs_over_the_end(field: str, span: str) -> bool:
+    names = {"month": MONTHS, "day-of-week": WEEKDAYS}.get(field, {})
+    ends = [names.get(end.upper()) or int(end) for end in span.split("-") if end.upper() in names or end.isdigit()]
+    return len(ends) == 2 and ends[0] > ends[1]
 
 
 def _values(text: str, field: str, low: int, high: int, names: dict[str, int] | None = None) -> frozenset[int]:
@@ -313,6 +439,8 @@ def _day_rule(part: str) -> Callable[[int, int], frozenset[int]]:
 
 
 def _days_of_week(text: str) -> Callable[[int, int], frozenset[int]]:
+    if "#" in text and "," in text:
+        raise InvalidSchedule(f"day-of-week {text!r} is a list with #; only one # is allowed, and alone, like 3#2")
     if "#" in text:
         weekday_text, _, nth_text = text.partition("#")
         weekday = _number(weekday_text, "day-of-week", 1, 7, WEEKDAYS)

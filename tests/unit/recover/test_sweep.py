@@ -8,6 +8,7 @@ import pytest
 import recover
 from galley import system
 from galley.runs import Origin, Run, RunKey, SkipReason, Status
+from galley.schedule import tzdata_version
 from galley.store import Store, UnreadableRow
 from support.outside import ARN, SLOT, Context, FixedSchedules, Outside, RecordingQueue, event, schedule
 from sweep import SETTLING, sweep
@@ -95,6 +96,18 @@ def test_the_handler_sweeps_the_group_of_its_settings(store: Store, monkeypatch:
         "sent_again": [],
         "broken": [],
     }
+
+
+def test_every_sweep_logs_the_zones_that_it_computed_with(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TABLE", "RUNS_QUEUE_URL", "DEAD_RUNS_QUEUE_URL", "SCHEDULE_GROUP"):
+        monkeypatch.setenv(f"GALLEY_{name}", "test")
+    logged: dict[str, object] = {}
+    monkeypatch.setattr(recover.logger, "info", lambda line, *_, extra=None: logged.update({line: extra or {}}))
+    system.install(Outside(store_=store, queue_=RecordingQueue(), schedules_=FixedSchedules()))
+    recover.handler(event("recover"), Context())
+    assert logged["swept"] == {
+        "caught_up": [], "skipped": [], "ended": [], "sent_again": [], "broken": [], "tzdata": tzdata_version(),
+    }  # fmt: skip
 
 
 def test_a_row_that_cannot_be_read_is_named_and_stops_no_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
