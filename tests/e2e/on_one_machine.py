@@ -112,10 +112,13 @@ class OneMachine:
 
 
 @contextmanager
-def one_machine(folder: Path, now: datetime) -> Iterator[OneMachine]:
-    """Prepare a system that drafts offline, at an instant; it is stopped at the end."""
+def one_machine(folder: Path, now: datetime, project: Path = ROOT) -> Iterator[OneMachine]:
+    """Prepare a system that drafts offline, at an instant; it is stopped at the end.
+
+    ``folder / "checkout"`` is a project whose commands ask the same clock.
+    """
     clock = Clock(folder / "clock", now)
-    checkout = _checkout_that_asks(clock, folder / "checkout")
+    checkout = _checkout_that_asks(clock, folder / "checkout", project)
     template = read_template(checkout.template)
     complaints: list[str] = []
     with closing(StateDirectory.open(folder / "state", now=lambda: clock.now)) as state:
@@ -144,9 +147,9 @@ def one_machine(folder: Path, now: datetime) -> Iterator[OneMachine]:
             running.stop()
 
 
-def _checkout_that_asks(clock: Clock, root: Path) -> Checkout:
+def _checkout_that_asks(clock: Clock, root: Path, project: Path) -> Checkout:
     (root / "cli").mkdir(parents=True)
     for name in ("template.yaml", "functions", "layers", "cli/galley_cli"):
-        (root / name).symlink_to(ROOT / name)
+        (root / name).symlink_to(project / name)
     (root / "cli" / "sitecustomize.py").write_text(_ASKS_THE_CLOCK.format(clock=str(clock.path)))
     return Checkout(root)

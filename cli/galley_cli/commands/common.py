@@ -179,6 +179,7 @@ def _line_and_code(error: BaseException) -> tuple[str, int] | None:
 
 _KNOWN: Mapping[int, tuple[str, ...]] = {
     REFUSED: (
+        "galley_cli.deployed_schedules.NoSuchSchedule",
         "galley_cli.local.state.StateInUse",
         "galley_cli.local.state.StateBusy",
         "galley_cli.stack.StackUnreachable",

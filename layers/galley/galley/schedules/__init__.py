@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from galley.instants import in_utc
 from galley.retry import RetryLater
 from galley.schedule import Calendar, calendar_of
 
@@ -36,6 +37,19 @@ class ScheduleDefinition:
             galley.schedule.InvalidSchedule: one line that names what is wrong with the expression or the timezone.
         """
         return calendar_of(self.expression, self.timezone, self.created, start=self.start, end=self.end)
+
+    def due(self, first: datetime, end: datetime) -> tuple[datetime, ...]:
+        """Return the slots in ``[first, end)`` at which the schedule was to fire, oldest first, to the second.
+
+        It fires nothing while it is disabled, and nothing fired by its expression before its creation or last change.
+
+        Raises:
+            galley.schedule.InvalidSchedule: one line that names what is wrong with the expression or the timezone.
+        """
+        if not self.enabled:
+            return ()
+        since = max(in_utc(first), in_utc(self.created), in_utc(self.modified))
+        return tuple(slot.replace(microsecond=0) for slot in self.calendar().between(since, end))
 
 
 class SchedulesUnavailable(RetryLater):
