@@ -18,7 +18,7 @@ from galley.contract import SCHEDULE_PLACEHOLDER, SLOT_PLACEHOLDER, InvalidTick,
 from galley.explain import explain
 from galley.instants import format_instant, parse_instant
 from galley.schedule import Calendar, InvalidSchedule
-from galley.schedules import ScheduleDefinition, ScheduleMissing
+from galley.schedules import ScheduleDefinition, ScheduleMissing, ScheduleSummary
 
 DISPATCH, DRAFT, RECOVER, REVIEW, PUBLISH = FUNCTIONS = ("dispatch", "draft", "recover", "review", "publish")
 
@@ -147,6 +147,10 @@ class TemplateSchedules:
     def all(self) -> tuple[ScheduleDefinition, ...]:
         """Return every schedule, by name."""
         return tuple(sorted(self._definitions.values(), key=lambda definition: definition.name))
+
+    def listed(self) -> tuple[ScheduleSummary, ...]:
+        """Return every schedule as a listing shows it, by name."""
+        return tuple(definition.summary for definition in self.all())
 
     def get(self, arn: str) -> ScheduleDefinition:
         """Return one schedule.

@@ -11,6 +11,7 @@ from typing import assert_never
 from attempt import Attempt, Delivery, Done, Outcome, Workplace, dead_letter, last_end
 from claimed_run import ClaimedRun
 from drafter import Drafter, InvalidDrafter
+from galley.instants import format_instant
 from galley.money import usd
 from galley.observe import logger, tell_outcome
 from galley.retry import NeverSucceeds, faults_exhausted, wait_after
@@ -31,6 +32,7 @@ from galley.store import (
     StoreBusy,
     UnreadableRow,
 )
+from overtaken import newer_slot
 
 LOOK_AGAIN_AFTER = timedelta(seconds=30)
 """How long a message waits whose run's rows others hold or change at the moment."""
@@ -75,6 +77,8 @@ def _begin(attempt: Attempt) -> Outcome:
         if isinstance(attempt.drafter, Drafter) and attempt.message.is_late(attempt.began):
             minutes = int((attempt.began - attempt.message.slot).total_seconds() // 60)
             return _skip(attempt, SkipReason.MISFIRED, f"came {minutes} minutes after its slot, past its grace")
+        if _is_overtaken(attempt):
+            return Done()
         limits = _limits(attempt)
         outcome = attempt.outside.store.claim(
             attempt.message, limits, owner=attempt.owner, now=attempt.began, lease_until=attempt.deadline
@@ -107,6 +111,25 @@ def _bury(attempt: Attempt, reason: str, detail: str, error: Exception) -> Outco
     letter = dead_letter(attempt.delivery, reason, detail, error, now, key=attempt.message.key)
     attempt.outside.queue.bury(letter)
     return Done()
+
+
+def _is_overtaken(attempt: Attempt) -> bool:
+    """Record the slot as coalesced where only a newer one is drafted. A run that was begun goes on."""
+    message, outside = attempt.message, attempt.outside
+    if isinstance(attempt.drafter, InvalidDrafter):
+        return False
+    newer = newer_slot(message, attempt.delivery, outside.schedules, attempt.began)
+    if newer is None:
+        return False
+    minutes = (attempt.began - message.slot) // timedelta(minutes=1)
+    came = f"came {minutes} minutes after its slot"
+    detail = f"{came}; only the latest is drafted, and {format_instant(newer)} is due"
+    match outside.store.skip(message, SkipReason.COALESCED, detail, now=attempt.began):
+        case Settled(run):
+            tell_outcome(run)
+            return True
+        case AlreadyThere():
+            return False
 
 
 def _limits(attempt: Attempt) -> Limits:

@@ -1,24 +1,29 @@
 """The sweep, on its own schedule: due slots without an outcome get one, and so do runs that nobody works on."""
 
+from datetime import timedelta
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from abandoned import end_abandoned
 from galley import system
-from galley.observe import logger, metrics
+from galley.observe import count, logger, metrics
 from galley.schedule import tzdata_version
 from galley.settings import RecoverSettings
+from overdue import find_overdue
 from sweep import sweep
 from unsent import send_unsent
 
 
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[str]]:
-    """Sweep once and return the runs that were caught up, skipped, ended and sent again, and a line for what is broken.
+    """Sweep once and return what was done.
+
+    The runs that were caught up, skipped, ended and sent again, those that are overdue, a line for what is broken, and
+    a line for what is left to the next sweep because the time was up.
 
     Raises:
-        galley.retry.RetryLater: when the table, the queue or Scheduler gives no answer; the next sweep does the rest.
+        galley.retry.RetryLater: when the table or Scheduler gives no answer; the next sweep does the rest.
     """
     outside = system.current()
     settings = RecoverSettings.from_environment()
@@ -27,13 +32,25 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[str
     now = outside.now()
     ended = end_abandoned(store, queue, now=now)
     sent = send_unsent(store, queue, now=now)
-    swept = sweep(outside.schedules(settings.schedule_group), store, queue, now=now, trace=context.aws_request_id)
+    swept = sweep(
+        outside.schedules(settings.schedule_group),
+        store,
+        queue,
+        now=now,
+        trace=context.aws_request_id,
+        remaining=lambda: timedelta(milliseconds=context.get_remaining_time_in_millis()),
+    )
+    overdue = sorted({*swept.overdue, *find_overdue(store, now=now)})
+    if overdue:
+        count("run_overdue", len(overdue))
     answer = {
         "caught_up": list(swept.caught_up),
         "skipped": list(swept.skipped),
         "ended": list(ended.runs),
         "sent_again": list(sent.runs),
+        "overdue": overdue,
         "broken": sorted({*swept.broken, *ended.broken, *sent.broken}),
+        "unfinished": list(swept.unfinished),
     }
     for line in answer["broken"]:
         logger.error("broken: %s", line)

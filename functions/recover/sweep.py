@@ -1,85 +1,206 @@
-"""Whether the latest due slot of each schedule has an outcome, and what becomes of it where it has none.
+"""Whether each due slot of each schedule has a row, and what becomes of those that have none.
 
-Only that slot is looked for: older ones are not.
+How far a schedule was swept is noted after the outcomes are written, and never past a slot that has no row yet. A sweep
+that ends anywhere is so made up for by the next one.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import assert_never
 
-from galley.contract import InvalidTick, read_tick
+from catch_up import Leave, Send, Skip, catch_up, swept_until
+from galley.contract import InvalidTick, Tick, read_tick
 from galley.observe import tell_outcome
-from galley.queue import RunQueue
-from galley.runs import Origin, RunMessage, SkipReason, messages_for
+from galley.queue import QueueUnavailable, RunQueue
+from galley.runs import Origin, RunMessage, SkipReason
 from galley.schedule import InvalidSchedule
-from galley.schedules import ScheduleDefinition, Schedules
-from galley.store import AlreadyThere, Settled, Store, UnreadableRow
+from galley.schedules import ScheduleDefinition, ScheduleMissing, Schedules, ScheduleSummary, SchedulesUnavailable
+from galley.store import AlreadyThere, RowsDisagree, Settled, Store, StoreBusy, SweptSchedule, UnreadableRow
 
 SETTLING = timedelta(minutes=2)
 """A slot younger than this is left alone: its own tick may still be on its way (Scheduler's precision is a minute)."""
 
+TIME_TO_FINISH = timedelta(minutes=1)
+"""How much of the function's time is left for the request that is under way, and for what is still to be sent."""
+
+BATCH = 10
+"""How many messages go into one request to the queue."""
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep did: the runs it sent, the slots it recorded as skipped, and the schedules it could not read."""
+    """What a sweep did.
+
+    The runs it sent, the slots it recorded as skipped, those without a row past their window, a line for what it could
+    not read or send, and a line for what it left to the next one.
+    """
 
     caught_up: tuple[str, ...]
     skipped: tuple[str, ...]
+    overdue: tuple[str, ...]
     broken: tuple[str, ...]
+    unfinished: tuple[str, ...]
 
 
-def sweep(schedules: Schedules, store: Store, queue: RunQueue, *, now: datetime, trace: str) -> Swept:
-    """Give the latest due slot of each enabled schedule an outcome where it has none.
+def sweep(
+    schedules: Schedules,
+    store: Store,
+    queue: RunQueue,
+    *,
+    now: datetime,
+    trace: str,
+    remaining: Callable[[], timedelta],
+) -> Swept:
+    """Bring each due slot without a row to what its schedule's contract says (``catch_up``).
 
-    Within its grace it is sent as a run; past it, it is recorded as misfired. Older slots are not looked for.
-    One broken schedule never stops the others.
+    The schedules that were swept longest ago come first. One that cannot be read stops no other. ``remaining`` tells
+    how much time the sweep has; when little is left it ends, and the next one goes on.
+
+    Raises:
+        galley.retry.RetryLater: when what was swept cannot be read, or the schedules cannot be listed.
     """
-    messages: list[RunMessage] = []
-    skipped: list[str] = []
-    broken: list[str] = []
-    for definition in schedules.all():
+    known = store.swept_schedules()
+    marks = {swept.definition.name: swept for swept in known.schedules}
+    listed = sorted(schedules.listed(), key=lambda one: (_mark(marks.get(one.name)), one.name))
+    doing = _Sweep(schedules, store, queue, now, trace, remaining, broken=list(known.unreadable))
+    for place, summary in enumerate(listed):
+        if doing.is_out_of_time():
+            doing.unfinished.append(f"{len(listed) - place} of {len(listed)} schedules wait for the next sweep")
+            break
         try:
-            due = list(_due(definition, now, trace))
+            doing.schedule(summary, marks.get(summary.name))
+        except ScheduleMissing:
+            continue  # deleted since the listing
+        except (SchedulesUnavailable, StoreBusy) as error:
+            doing.broken.append(f"{summary.name}: {error.detail}")
         except (InvalidSchedule, InvalidTick) as error:
-            broken.append(f"{definition.name}: {error}")
-            continue
-        for message in due:
+            doing.broken.append(f"{summary.name}: {error}")
+    doing.send()
+    return doing.done()
+
+
+def _mark(swept: SweptSchedule | None) -> datetime:
+    return _NEVER if swept is None else swept.swept_until
+
+
+@dataclass(slots=True)
+class _Sweep:
+    """One sweep under way, and what it has done so far."""
+
+    schedules: Schedules
+    store: Store
+    queue: RunQueue
+    now: datetime
+    trace: str
+    remaining: Callable[[], timedelta]
+    outbox: list[RunMessage] = field(default_factory=list)
+    caught_up: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    overdue: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)
+
+    def schedule(self, summary: ScheduleSummary, known: SweptSchedule | None) -> None:
+        """Sweep one schedule. It is read again only where the listing shows that it changed."""
+        if known is None or known.definition.summary != summary:
+            definition = self.schedules.get(summary.arn)
+            known = SweptSchedule(definition, max(_mark(known), definition.created, definition.modified))
+            self.store.note_swept(known, now=self.now)
+        until = self._outcomes(known)
+        if until > known.swept_until:
+            self.store.note_swept(SweptSchedule(known.definition, until), now=self.now)
+
+    def is_out_of_time(self) -> bool:
+        """Tell whether nothing new should be begun."""
+        return self.remaining() < TIME_TO_FINISH
+
+    def send(self) -> None:
+        """Send what waits to be sent. What cannot be sent stays in view of the next sweep: it has no row."""
+        messages, self.outbox = self.outbox, []
+        unsent: tuple[str, ...] = ()
+        try:
+            if messages:
+                self.queue.send(messages)
+        except QueueUnavailable as error:
+            self.broken.append(error.detail)
+            unsent = error.unsent
+        self.caught_up += [run for run in (str(message.key) for message in messages) if run not in unsent]
+
+    def done(self) -> Swept:
+        """Return what was done."""
+        lines = (self.caught_up, self.skipped, self.overdue, self.broken, self.unfinished)
+        return Swept(*map(tuple, lines))
+
+    def _outcomes(self, swept: SweptSchedule) -> datetime:
+        """Give the due slots their outcomes; return up to where each of them has a row."""
+        definition = swept.definition
+        tick = read_tick(definition.input, f"input of schedule {definition.name}")
+        horizon = (self.now - SETTLING).replace(microsecond=0) + timedelta(seconds=1)
+        due = definition.due(swept.swept_until, horizon)
+        if not due:
+            return swept.swept_until
+        marks = [horizon]
+        for drafter in tick.drafters:
             try:
-                if store.run(message.key) is not None:
-                    continue
+                marks.append(self._drafter(definition, tick, drafter, due, horizon))
+            except (StoreBusy, RowsDisagree) as error:
+                self.broken.append(f"{definition.name}, {drafter}: {error.detail}")
+                marks.append(swept.swept_until)
             except UnreadableRow as error:
-                broken.append(f"{definition.name}: {error}")
-                continue
-            if not message.is_late(now):
-                messages.append(message)
-            elif _misfire(store, message, now):
-                skipped.append(str(message.key))
-    if messages:
-        queue.send(messages)
-    return Swept(tuple(str(message.key) for message in messages), tuple(skipped), tuple(broken))
+                self.broken.append(f"{definition.name}, {drafter}: {error}")
+                marks.append(swept.swept_until)
+        return min(marks)
 
+    def _drafter(
+        self, definition: ScheduleDefinition, tick: Tick, drafter: str, due: tuple[datetime, ...], horizon: datetime
+    ) -> datetime:
+        """Do for one drafter what ``_outcomes`` does for all."""
+        with_row = self.store.slots_with_a_row(drafter, due[0], due[-1])
+        if with_row.issuperset(due):
+            return horizon
+        paused = self.store.drafter(drafter).paused
+        decisions = catch_up(tick.contract, due, with_row, now=self.now, paused=paused)
+        for decision in decisions:
+            message = RunMessage(
+                drafter=drafter,
+                slot=decision.slot,
+                origin=Origin.CATCH_UP,
+                contract=tick.contract,
+                schedule=definition.arn,
+                trace=self.trace,
+            )
+            match decision:
+                case Skip(slot, reason, why):
+                    if self.is_out_of_time():
+                        self.unfinished.append(f"{definition.name} goes on with {message.key}")
+                        return min(slot, swept_until(decisions, horizon))
+                    self._skip(message, reason, why)
+                case Send():
+                    self._ask_for(message)
+                    self._see(message)
+                case Leave():
+                    self._see(message)
+                case _:
+                    assert_never(decision)
+        return swept_until(decisions, horizon)
 
-def _due(definition: ScheduleDefinition, now: datetime, trace: str) -> Iterator[RunMessage]:
-    """Yield the messages of a schedule's latest due slot."""
-    tick = read_tick(definition.input, f"input of schedule {definition.name}")
-    if not definition.enabled:
-        return
-    slot = _latest_due(definition, now)
-    if slot is not None:
-        yield from messages_for(tick, slot, origin=Origin.CATCH_UP, schedule=definition.arn, trace=trace)
+    def _skip(self, message: RunMessage, reason: SkipReason, why: str) -> None:
+        match self.store.skip(message, reason, why, now=self.now):
+            case Settled(run):
+                tell_outcome(run)
+                self.skipped.append(str(message.key))
+            case AlreadyThere():
+                pass
 
+    def _ask_for(self, message: RunMessage) -> None:
+        self.outbox.append(message)
+        if len(self.outbox) == BATCH:
+            self.send()
 
-def _latest_due(definition: ScheduleDefinition, now: datetime) -> datetime | None:
-    """Return the schedule's latest settled slot, unless it lies before the schedule became what it is."""
-    slot = definition.calendar().latest_until(now - SETTLING)
-    return slot if slot is not None and slot >= definition.modified else None
-
-
-def _misfire(store: Store, message: RunMessage, now: datetime) -> bool:
-    detail = f"found {int((now - message.slot).total_seconds() // 60)} minutes after its slot, past its grace"
-    match store.skip(message, SkipReason.MISFIRED, detail, now=now):
-        case Settled(run):
-            tell_outcome(run)
-            return True
-        case AlreadyThere():
-            return False
+    def _see(self, message: RunMessage) -> None:
+        """Note a run that has no row though its window is over."""
+        if self.now > message.slot + message.contract.window:
+            self.overdue.append(str(message.key))

@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from galley.schedules import ScheduleMissing
+from galley.schedules import ScheduleMissing, SchedulesUnavailable
 from galley.schedules.eventbridge import EventBridgeSchedules
 from support.aws import GROUP, Requests, client, error, watched
 
@@ -134,3 +134,42 @@ def test_only_a_missing_schedule_is_missing(schedules: EventBridgeSchedules, req
 
     with pytest.raises(ClientError, match="not allowed"):
         schedules.get(f"arn:aws:scheduler:eu-west-2:123456789012:schedule/{GROUP}/a")
+
+
+def test_the_listing_tells_what_a_schedule_itself_tells_of_its_last_change(
+    schedules: EventBridgeSchedules, requests: Requests
+) -> None:
+    create("Enabled")
+    create("Disabled", State="DISABLED")
+    requests.forget()
+
+    listed = schedules.listed()
+
+    assert requests.made == ["ListSchedules"], "no schedule is asked for by itself"
+    assert sorted(listed, key=lambda one: one.name) == [found.summary for found in schedules.all()]
+    assert {one.name: one.enabled for one in listed} == {"Enabled": True, "Disabled": False}
+
+
+def test_every_page_of_the_listing_is_followed(schedules: EventBridgeSchedules, requests: Requests) -> None:
+    changed = datetime(2026, 3, 2, 6, tzinfo=UTC)
+
+    def page(name: str) -> dict[str, Any]:
+        summary = {"Name": name, "Arn": f"arn:{name}", "State": "ENABLED", "LastModificationDate": changed}
+        return {"Schedules": [summary]}
+
+    requests.answer_with(200, {**page("b"), "NextToken": "the-next"})
+    requests.answer_with(200, page("a"))
+
+    assert [(one.name, one.arn, one.modified) for one in schedules.listed()] == [
+        ("b", "arn:b", changed),
+        ("a", "arn:a", changed),
+    ]
+
+
+def test_a_listing_without_an_answer_says_that_scheduler_gives_none(
+    schedules: EventBridgeSchedules, requests: Requests
+) -> None:
+    requests.answer_with(429, error("ThrottlingException", "try again"))
+
+    with pytest.raises(SchedulesUnavailable):
+        schedules.listed()

@@ -11,7 +11,7 @@ import time_machine
 
 from e2e.on_moto import Moto, template
 from galley.drafts import Channel, text_hash
-from galley.instants import parse_instant
+from galley.instants import format_instant, parse_instant
 from galley.runs import Decision, Origin, RejectReason, Run, RunKey, SkipReason, Status, read_message
 from galley.store import Approve, Bill, Claimed, Limits, Settled
 from galley_cli.local.filters import fits
@@ -169,12 +169,18 @@ def test_a_sweep_sends_what_is_in_its_grace_and_records_what_is_not(
     moto.deploy_schedules()
     clock.move_to(SLOT + 10 * MINUTE)
     swept = run_sample(moto, name)
+    hours_before = [SLOT - number * 60 * MINUTE for number in range(18, 0, -1)]
     assert swept == {
-        "caught_up": ["daily-digest:2026-11-27T06:00:00Z", "hourly-monitor:2026-11-27T06:00:00Z"],
-        "skipped": ["nightly-sync:2026-11-26T15:30:00Z"],
+        "caught_up": ["daily-digest:2026-11-27T06:00:00Z"],
+        "skipped": [
+            *(f"hourly-monitor:{format_instant(missed)}" for missed in hours_before),
+            "nightly-sync:2026-11-26T15:30:00Z",
+        ],
         "ended": [],
         "sent_again": [],
+        "overdue": ["hourly-monitor:2026-11-27T06:00:00Z"],
         "broken": [],
+        "unfinished": [],
     }
     sent = [read_message(record["body"]) for record in received(moto)]
     assert [(str(one.key), one.origin) for one in sent] == [(key, Origin.CATCH_UP) for key in swept["caught_up"]]
@@ -182,7 +188,12 @@ def test_a_sweep_sends_what_is_in_its_grace_and_records_what_is_not(
     skipped = row(moto, RunKey("nightly-sync", parse_instant("2026-11-26T15:30:00Z")))
     assert (skipped.status, skipped.reason) == (Status.SKIPPED, SkipReason.MISFIRED)
     assert "880 minutes" in str(skipped.detail)
+    assert moto.store.run(RunKey("hourly-monitor", SLOT)) is None, "it catches nothing up; its own tick may still come"
+    missed = row(moto, RunKey("hourly-monitor", SLOT - 60 * MINUTE))
+    assert (missed.status, missed.reason) == (Status.SKIPPED, SkipReason.MISSED)
     assert moto.store.history("weekly-report").runs == (), "its last slot was before it was deployed"
+    again = run_sample(moto, name)
+    assert (again["caught_up"], again["skipped"]) == (swept["caught_up"], [])
 
 
 # review

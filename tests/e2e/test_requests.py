@@ -16,7 +16,7 @@ import time_machine
 
 from e2e.on_moto import GROUP, Moto, moto_stack
 from galley import system
-from galley.runs import Origin, RunKey, RunMessage, Status
+from galley.runs import Origin, RunKey, RunMessage, SkipReason, Status
 from galley.store import Approve, Bill, Claimed, Limits, Settled
 from galley_cli.sample_material import put_samples
 from support.aws import REGION
@@ -93,6 +93,9 @@ DRAFTED: Mapping[str, list[str]] = {
     "hourly-monitor": READS_ITS_CURSORS,
 }
 """What a drafted run asks of DynamoDB."""
+
+LISTED = 5
+"""The listings of the queued and the begun runs that a sweep reads, whatever there is."""
 
 
 def deliver(stack: Moto, run: RunMessage) -> None:
@@ -197,3 +200,35 @@ def test_what_else_a_drafted_run_asks_of_aws_depends_on_its_sources_alone(stack:
         "nightly-sync": {"s3 ListObjectsV2": 3, "s3 GetObject": 9, "s3 PutObject": 9},
         "hourly-monitor": {},
     }
+
+
+@pytest.mark.parametrize("rows", [0, 12])
+def test_a_sweep_asks_for_what_changed_and_what_is_due_and_for_nothing_else(stack: Moto, sent: Sent, rows: int) -> None:
+    fill(stack, "hourly-monitor", rows=rows, pending=0)
+    sent.forget()
+
+    stack.invoke("recover", {})
+    assert Counter(sent.of("scheduler")) == {"ListSchedules": 1, "GetSchedule": len(RUNS)}
+    assert Counter(sent.of("dynamodb")) == {QUERY: LISTED + 1, TRANSACTION: len(RUNS)}, "each is noted"
+
+    sent.forget()
+    stack.invoke("recover", {})
+    assert sent.operations == {"scheduler": ["ListSchedules"], "dynamodb": [QUERY] * (LISTED + 1)}
+
+    sent.forget()
+    with time_machine.travel(SLOT + timedelta(minutes=70), tick=False):
+        assert stack.invoke("recover", {})["skipped"] == []
+    assert sent.of("scheduler") == ["ListSchedules"]
+    looked = {QUERY: LISTED + 2, "GetItem": 1}
+    assert Counter(sent.of("dynamodb")) == {**looked, TRANSACTION: 1}, "a slot has no row: the mark is there"
+
+    sent.forget()
+    with time_machine.travel(SLOT + timedelta(minutes=75), tick=False):
+        stack.invoke("recover", {})
+    assert Counter(sent.of("dynamodb")) == looked
+
+    stack.store.skip(message("hourly-monitor", SLOT + timedelta(hours=1)), SkipReason.GATE, "", now=NOW)
+    sent.forget()
+    with time_machine.travel(SLOT + timedelta(minutes=85), tick=False):
+        stack.invoke("recover", {})
+    assert Counter(sent.of("dynamodb")) == {QUERY: LISTED + 2, TRANSACTION: 1}, "it has one, and the mark goes on"

@@ -80,6 +80,8 @@ class Checks:
     requeued: dict[str, datetime] = field(default_factory=dict)
     tampered: set[str] = field(default_factory=set)
     published: dict[str, set[bytes]] = field(default_factory=lambda: defaultdict(set))
+    due: frozenset[str] = frozenset()
+    """The runs that were due when the last sweep began that had schedules to look at."""
 
     # After each write
 
@@ -300,6 +302,8 @@ class Checks:
     def at_the_end(self) -> None:
         """Check what holds when nothing is on its way any more."""
         self.now()
+        if without := sorted(self.due - self.rows.keys()):
+            raise Broken(f"{len(without)} runs were due and have no row, {without[0]} first")
         for key, run in self.rows.items():
             if run != self.plain.run(run.key):
                 raise Broken(f"{key} was changed by nobody")

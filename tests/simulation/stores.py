@@ -30,7 +30,20 @@ from simulation.story import Service
 from simulation.world import World
 from support.aws import REGION, TABLE, client, create_table
 
-_READS = frozenset({"run", "draft", "cursors", "drafter", "committed_nanousd", "week", "watched", "history"})
+_READS = frozenset(
+    {
+        "run",
+        "draft",
+        "cursors",
+        "drafter",
+        "committed_nanousd",
+        "week",
+        "watched",
+        "history",
+        "slots_with_a_row",
+        "swept_schedules",
+    }
+)
 _SDK_TRIES = 4
 """How often the SDK makes a request whose answer does not come: total_max_attempts of galley.system."""
 

@@ -1,8 +1,6 @@
 """Tells a story: opens a system in its world, lets its steps happen, waits until all is quiet, and checks.
 
-Two limits of what is told. The sweep looks only for the latest due slot of a schedule, so an older one whose tick
-never came has no outcome, and none is asked for; a tick that died is among the dead ticks, and its slot counts only
-once a sweep has seen it. And SQS never breaks its word: a message group has one message in flight.
+One limit of what is told: SQS never breaks its word, and a message group has one message in flight.
 """
 
 import json
@@ -28,7 +26,7 @@ from galley.observe import logger, metrics
 from galley.queue import RunQueue
 from galley.queue.sqs import SqsRunQueue
 from galley.runs import Origin, RunKey, RunMessage
-from galley.schedules import ScheduleDefinition, ScheduleMissing, Schedules, SchedulesUnavailable
+from galley.schedules import ScheduleDefinition, ScheduleMissing, Schedules, ScheduleSummary, SchedulesUnavailable
 from galley.store import Store
 from simulation.checks import Broken, Checks
 from simulation.drafters import Catalogue, Sources
@@ -70,7 +68,10 @@ from simulation.world import Memory, World
 from support.memory_bucket import MemoryBucket
 from support.outside import Outside
 
+CREATED = datetime(2026, 11, 27, 20, 30, tzinfo=UTC)
 CADENCE_MINUTES = 20
+SETTLING = timedelta(minutes=2)
+"""How long the sweep leaves a slot alone, stated here anew."""
 SWEEPS = timedelta(minutes=45)
 """How often the end is swept. In a deployed system it is every fifteen minutes; that would only take longer here."""
 QUIET = timedelta(hours=3)
@@ -119,6 +120,9 @@ class _Schedules:
     def all(self) -> tuple[ScheduleDefinition, ...]:
         return self.world.call(Service.SCHEDULES, "ListSchedules", self.deployed, refuse=self._down, lose=self._down)
 
+    def listed(self) -> tuple[ScheduleSummary, ...]:
+        return tuple(definition.summary for definition in self.all())
+
     def get(self, arn: str) -> ScheduleDefinition:
         for definition in self.all():
             if definition.arn == arn:
@@ -137,7 +141,6 @@ class _Schedules:
             "slot": "<aws.scheduler.scheduled-time>",
             **self.contract.model_dump(mode="json"),
         }
-        created = datetime(2026, 11, 27, 20, 30, tzinfo=UTC)
         return ScheduleDefinition(
             name=f"schedule-{number}",
             arn=f"arn:aws:scheduler:eu-west-2:123456789012:schedule/galley/schedule-{number}",
@@ -145,8 +148,8 @@ class _Schedules:
             timezone="UTC",
             input=json.dumps(asked),
             enabled=self.enabled,
-            created=created,
-            modified=created,
+            created=CREATED,
+            modified=CREATED,
         )
 
     def _down(self) -> tuple[ScheduleDefinition, ...]:
@@ -436,6 +439,7 @@ class Telling:
         self.api.script.clear()
         self.api.slow.clear()
         self.catalogue.broken.clear()
+        self.checks.due = frozenset(self._due_until(self.world.now - SETTLING))
         self._sweep()
         self.world.run_until(self.world.now + timedelta(minutes=1))
         self.schedules.enabled = False
@@ -449,6 +453,16 @@ class Telling:
             self.world.run_until(self.world.now + timedelta(minutes=1))
             if self.checks.open_work():
                 quiet_since = self.world.now
+
+    def _due_until(self, last: datetime) -> Iterator[str]:
+        """Yield every run whose slot was due since the schedules' creation, by their minutes alone."""
+        names = self.catalogue.names
+        for minute in range((last - CREATED) // timedelta(minutes=1) + 1):
+            slot = CREATED + timedelta(minutes=minute)
+            for number in range(len(names) + 1):
+                if slot.minute % CADENCE_MINUTES == 5 * number:
+                    for name in names if number == 0 else names[number - 1 : number]:
+                        yield str(RunKey(name, slot))
 
 
 class _NoLock:

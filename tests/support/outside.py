@@ -11,7 +11,7 @@ from galley.bucket import Bucket
 from galley.contract import CatchUp, Contract
 from galley.queue import DeadLetter, DeadTick, RunQueue
 from galley.runs import Origin, RunMessage
-from galley.schedules import ScheduleDefinition, ScheduleMissing, Schedules
+from galley.schedules import ScheduleDefinition, ScheduleMissing, Schedules, ScheduleSummary
 from galley.store import Store
 
 ROOT = Path(__file__).parents[2]
@@ -94,6 +94,9 @@ class FixedSchedules:
 
     def all(self) -> tuple[ScheduleDefinition, ...]:
         return self.definitions
+
+    def listed(self) -> tuple[ScheduleSummary, ...]:
+        return tuple(definition.summary for definition in self.definitions)
 
     def get(self, arn: str) -> ScheduleDefinition:
         for definition in self.definitions:

@@ -41,10 +41,21 @@ from galley.store import (
     Settled,
     StoreBusy,
     StoredDraft,
+    SweptSchedule,
+    SweptSchedules,
     UnreadableRow,
     changes,
 )
-from galley.store.rows import draft_row, read_cursor, read_draft, read_run, run_row
+from galley.store.rows import (
+    draft_row,
+    read_cursor,
+    read_draft,
+    read_run,
+    read_schedule,
+    run_row,
+    schedule_row,
+    slot_of_row,
+)
 from galley_cli.local.state import StateBusy, StateDirectory, stamp, unstamp
 
 _RUN_COLUMNS = (
@@ -329,6 +340,37 @@ class SqliteStore:
                 f"{_SELECT_RUN} WHERE drafter = ? AND slot < ? ORDER BY slot DESC LIMIT ?", (drafter, before, limit + 1)
             ).fetchall()
         return _page(found, limit, lambda row: f"{row[0]}:{row[1]}")
+
+    def slots_with_a_row(self, drafter: str, first: datetime, last: datetime) -> frozenset[datetime]:
+        """Return the slots from the first to the last for which the drafter has a run's row."""
+        with self._reading() as rows:
+            found = rows.db.execute(
+                "SELECT slot FROM runs WHERE drafter = ? AND slot BETWEEN ? AND ?",
+                (drafter, format_instant(first), format_instant(last)),
+            ).fetchall()
+        return frozenset(slot_of_row(drafter, slot) for (slot,) in found)
+
+    def swept_schedules(self) -> SweptSchedules:
+        """Return what the sweep noted of every schedule, by name."""
+        with self._reading() as rows:
+            found = rows.db.execute("SELECT name, swept FROM schedules ORDER BY name").fetchall()
+        schedules: list[SweptSchedule] = []
+        unreadable: list[str] = []
+        for name, swept in found:
+            try:
+                schedules.append(read_schedule(json.loads(swept)))
+            except (UnreadableRow, json.JSONDecodeError) as error:
+                unreadable.append(f"row of schedule {name}: {error}")
+        return SweptSchedules(tuple(schedules), tuple(unreadable))
+
+    def note_swept(self, swept: SweptSchedule, *, now: datetime) -> None:
+        """Note what the sweep knows of a schedule."""
+        in_utc(now)
+        with self._transaction() as rows:
+            rows.db.execute(
+                "INSERT INTO schedules VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET swept = excluded.swept",
+                (swept.definition.name, _json(schedule_row(swept))),
+            )
 
     def expire_leases(self, *, now: datetime) -> tuple[RunKey, ...]:
         """Give up every lease, and return the runs that had one. A run that waits counts as seen now.

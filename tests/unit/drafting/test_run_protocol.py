@@ -13,6 +13,7 @@ import claimed_run
 from attempt import ComesBack, Delivery, Done, Workplace
 from drafter import Drafter, InvalidDrafter, load_drafter
 from drafting import LOOK_AGAIN_AFTER, draft_run
+from galley.contract import CatchUp
 from galley.drafts import Item
 from galley.observe import logger
 from galley.queue import MAX_RECEIVES
@@ -26,6 +27,7 @@ from galley.retry import (
     SpendLimitReached,
 )
 from galley.runs import Origin, Run, RunKey, RunMessage, SkipReason, Status, Usage
+from galley.schedules import ScheduleDefinition, Schedules, SchedulesUnavailable
 from galley.store import Approve, Limits, Settled, Store, StoreBusy, UnreadableRow
 from galley_cli.local.bucket import FolderBucket
 from shapes.shape import Assignment, Material
@@ -81,6 +83,7 @@ class Bench:
     drafter: Drafter | Exception = DRAFTER
     read_drafter: Callable[[str], Drafter] | None = None
     at: datetime = SLOT + MINUTE
+    schedules: Schedules = field(default_factory=lambda: FixedSchedules((schedule(),)))
     deliveries: int = 0
 
     def deliver(self, body: RunMessage | str | None = None, *, receives: int = 1) -> Done | ComesBack:
@@ -90,7 +93,7 @@ class Bench:
             store=self.store,
             queue=self.queue,
             bucket=self.bucket,
-            schedules=FixedSchedules((schedule(),)),
+            schedules=self.schedules,
             model=self.model,
             fetch=None,  # type: ignore[arg-type]
             desk_url="https://desk.example",
@@ -814,3 +817,128 @@ def test_g5_a_run_that_cannot_even_be_claimed_is_buried_and_soon_holds_up_no_oth
     assert (letter.run, letter.reason, letter.attempts) == (str(KEY), reason, deliveries)
     assert letter.body == message().model_dump_json()
     assert sum((wait for _, wait in bench.queue.put_offs), timedelta()) < 5 * MINUTE
+
+
+# A message that comes after a newer slot is due
+
+
+HALF_HOURLY = schedule(expression="cron(0/30 * * * ? *)")
+THE_NEXT = SLOT + 30 * MINUTE
+
+
+def latest_only(bench: Bench, **change: object) -> None:
+    """Let the schedule be due every half hour; the message in hand comes forty minutes after its slot."""
+    bench.schedules = FixedSchedules((replace(HALF_HOURLY, **change),))  # type: ignore[arg-type]
+    bench.at = SLOT + 40 * MINUTE
+
+
+@pytest.mark.guarantee("G4")
+def test_g4_a_late_message_is_coalesced_when_a_newer_slot_is_due(bench: Bench) -> None:
+    latest_only(bench)
+    assert bench.deliver() == Done()
+    assert (bench.row().status, bench.row().reason) == (Status.SKIPPED, SkipReason.COALESCED)
+    assert bench.row().detail == (
+        "came 40 minutes after its slot; only the latest is drafted, and 2026-11-27T06:30:00Z is due"
+    )
+    assert bench.model.calls == 0
+    bench.deliver(message(slot=THE_NEXT))
+    assert bench.row(RunKey("daily-digest", THE_NEXT)).status is Status.PENDING
+
+
+def test_a_late_message_is_drafted_while_no_newer_slot_is_due(bench: Bench) -> None:
+    latest_only(bench)
+    bench.at = THE_NEXT - timedelta(seconds=1)
+    bench.deliver()
+    assert bench.row().status is Status.PENDING
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"enabled": False}, id="disabled"),
+        pytest.param({"modified": SLOT + 35 * MINUTE}, id="changed since the newer slot"),
+        pytest.param({"end": SLOT + 20 * MINUTE}, id="ended before the newer slot"),
+        pytest.param({"expression": "cron(0 6 * * * *)"}, id="cannot be read"),
+        pytest.param({"arn": "arn:of-another"}, id="gone"),
+    ],
+)
+def test_a_schedule_that_is_not_due_again_keeps_nothing_from_being_drafted(
+    bench: Bench, change: dict[str, object]
+) -> None:
+    latest_only(bench, **change)
+    bench.deliver()
+    assert bench.row().status is Status.PENDING
+
+
+@pytest.mark.parametrize("policy", ["all", "none"])
+def test_under_another_policy_each_message_that_comes_is_drafted(bench: Bench, policy: str) -> None:
+    latest_only(bench)
+    contract = message().contract.model_copy(update={"catch_up": CatchUp(policy)})
+    bench.deliver(message(contract=contract))
+    assert bench.row().status is Status.PENDING
+
+
+@pytest.mark.parametrize(
+    "change", [{"origin": Origin.BACKFILL}, {"origin": Origin.CATCH_UP}, {"resend": 1}, {"schedule": None}], ids=str
+)
+def test_what_did_not_come_from_a_tick_is_never_coalesced_here(bench: Bench, change: dict[str, object]) -> None:
+    latest_only(bench)
+    bench.deliver(message(**change))
+    assert bench.row().status is Status.PENDING
+
+
+def test_a_run_that_was_begun_goes_on_though_a_newer_slot_is_due(bench: Bench) -> None:
+    bench.postpone()
+    latest_only(bench)
+    bench.deliver(receives=2)
+    assert bench.row().status is Status.PENDING
+
+
+def test_a_second_copy_of_a_begun_runs_message_goes_on_with_it(bench: Bench) -> None:
+    bench.postpone()
+    latest_only(bench)
+    bench.deliver(receives=1)
+    assert bench.row().status is Status.PENDING
+
+
+class Unasked:
+    """Schedules that must not be asked for."""
+
+    def get(self, arn: str) -> ScheduleDefinition:
+        raise AssertionError("a message in time costs no request")
+
+
+def test_a_message_in_time_asks_for_no_schedule(bench: Bench) -> None:
+    bench.schedules = Unasked()  # type: ignore[assignment]
+    bench.at = SLOT + 2 * MINUTE
+    bench.deliver()
+    assert bench.row().status is Status.PENDING
+
+
+@pytest.mark.parametrize(("receives", "renewal"), [(2, 0), (1, 1)])
+def test_a_late_message_that_was_received_before_asks_for_no_schedule(
+    bench: Bench, receives: int, renewal: int
+) -> None:
+    latest_only(bench)
+    bench.schedules = Unasked()  # type: ignore[assignment]
+    bench.deliver(message(renewal=renewal), receives=receives)
+    assert bench.row().status is Status.PENDING
+
+
+def test_scheduler_without_an_answer_keeps_nothing_from_being_drafted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(arn: str) -> ScheduleDefinition:
+        raise SchedulesUnavailable("Scheduler gives no answer")
+
+    latest_only(bench)
+    monkeypatch.setattr(FixedSchedules, "get", lambda self, arn: silent(arn))
+    bench.deliver()
+    assert bench.row().status is Status.PENDING
+
+
+def test_an_unknown_drafter_fails_its_run_though_a_newer_slot_is_due(bench: Bench) -> None:
+    latest_only(bench)
+    bench.drafter = UNKNOWN
+    bench.deliver()
+    assert (bench.row().status, bench.row().reason) == (Status.FAILED, "invalid_drafter")

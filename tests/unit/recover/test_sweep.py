@@ -1,101 +1,483 @@
-"""Which due slots the sweep gives an outcome."""
+"""Which due slots the sweep gives an outcome, and what it notes."""
 
 import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 import recover
+from catch_up import MOST_CAUGHT_UP
 from galley import system
-from galley.runs import Origin, Run, RunKey, SkipReason, Status
+from galley.queue import QueueUnavailable
+from galley.retry import RetryLater
+from galley.runs import Origin, Run, RunKey, RunMessage, SkipReason, Status
 from galley.schedule import tzdata_version
-from galley.store import Store, UnreadableRow
-from support.outside import ARN, SLOT, Context, FixedSchedules, Outside, RecordingQueue, event, schedule
-from sweep import SETTLING, sweep
+from galley.schedules import ScheduleDefinition, SchedulesUnavailable
+from galley.store import Bill, Claimed, Limits, RowsDisagree, Store, StoreBusy, UnreadableRow
+from support.outside import ARN, SLOT, Context, FixedSchedules, Outside, RecordingQueue, event, message, schedule
+from sweep import SETTLING, TIME_TO_FINISH, Swept, sweep
 
+SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
 KEY = RunKey("daily-digest", SLOT)
+SINCE = {"created": SLOT - HOUR, "modified": SLOT - HOUR}
 
 
-def swept(store: Store, queue: RecordingQueue, *definitions: object, now: datetime) -> tuple[list[str], list[str]]:
-    done = sweep(FixedSchedules(definitions), store, queue, now=now, trace="sweep")  # type: ignore[arg-type]
-    return list(done.caught_up), list(done.skipped)
+def contract(drafters: Sequence[str] = ("daily-digest",), **change: object) -> str:
+    """Return a schedule's input."""
+    return json.dumps(
+        {"drafters": drafters, "window_minutes": 30, "grace_minutes": 120, "catch_up": "latest", **change}
+    )
+
+
+def hourly(name: str = "Hourly", drafter: str = "hourly-monitor", **change: object) -> ScheduleDefinition:
+    """Return a schedule that is due at every hour from ``SLOT`` on."""
+    fields = {"input": contract([drafter], grace_minutes=1440), "created": SLOT, "modified": SLOT, **change}
+    return schedule(name, expression="cron(0 * * * ? *)", timezone="UTC", **fields)
+
+
+def swept(
+    store: Store, queue: RecordingQueue, *definitions: ScheduleDefinition, now: datetime, minutes: float = 5
+) -> Swept:
+    return sweep(FixedSchedules(definitions), store, queue, now=now, trace="sweep", remaining=lambda: minutes * MINUTE)
+
+
+def keys(drafter: str, *slots: datetime) -> tuple[str, ...]:
+    return tuple(str(RunKey(drafter, slot)) for slot in slots)
+
+
+def draft_all(store: Store, queue: RecordingQueue, *, now: datetime) -> list[str]:
+    """Do what the worker does with the messages that were sent; return the runs that it drafted."""
+    drafted = []
+    for asked in queue.sent:
+        limits = Limits(pending=1_000, daily_budget_nanousd=None, worst_cost_nanousd=0)
+        outcome = store.claim(asked, limits, owner=f"worker {now}", now=now, lease_until=now + MINUTE)
+        if isinstance(outcome, Claimed):
+            store.release(outcome.run, Status.EMPTY, "nothing_new", "", Bill(), now=now)
+            drafted.append(str(asked.key))
+    queue.sent.clear()
+    return drafted
+
+
+def becomes(store: Store, drafter: str) -> list[tuple[datetime, str]]:
+    """Return each row of a drafter, oldest first, with its reason."""
+    runs = store.history(drafter, limit=1_000).runs
+    return [(run.slot, str(run.reason)) for run in reversed(runs)]
+
+
+def mark(store: Store, name: str = "DailyDigest") -> datetime:
+    (found,) = [one.swept_until for one in store.swept_schedules().schedules if one.definition.name == name]
+    return found
 
 
 @pytest.mark.guarantee("G4")
 def test_g4_a_slot_without_a_row_is_caught_up_within_its_grace(store: Store) -> None:
     queue = RecordingQueue()
-    assert swept(store, queue, schedule(), now=SLOT + 10 * MINUTE) == ([str(KEY)], [])
-    assert [(message.key, message.origin, message.schedule) for message in queue.sent] == [(KEY, Origin.CATCH_UP, ARN)]
+    done = swept(store, queue, schedule(**SINCE), now=SLOT + 10 * MINUTE)
+    assert (done.caught_up, done.skipped) == ((str(KEY),), ())
+    assert [(sent.key, sent.origin, sent.schedule) for sent in queue.sent] == [(KEY, Origin.CATCH_UP, ARN)]
 
 
 @pytest.mark.guarantee("G4")
 def test_g4_a_slot_past_its_grace_is_recorded_as_misfired(store: Store) -> None:
     queue = RecordingQueue()
-    assert swept(store, queue, schedule(), now=SLOT + 121 * MINUTE) == ([], [str(KEY)])
+    done = swept(store, queue, schedule(**SINCE), now=SLOT + 121 * MINUTE)
+    assert (done.caught_up, done.skipped) == ((), (str(KEY),))
     row = store.run(KEY)
     assert row is not None
     assert (row.status, row.reason) == (Status.SKIPPED, SkipReason.MISFIRED)
+    assert row.detail == "found 121 minutes after its slot, past its grace"
     assert queue.sent == []
-    assert swept(store, queue, schedule(), now=SLOT + 122 * MINUTE) == ([], [])
+    assert swept(store, queue, schedule(**SINCE), now=SLOT + 122 * MINUTE) == Swept((), (), (), (), ())
+
+
+@pytest.mark.guarantee("G4")
+def test_g4_every_due_slot_since_the_last_sweep_gets_its_row_and_not_only_the_latest(store: Store) -> None:
+    queue = RecordingQueue()
+    done = swept(store, queue, schedule(created=SLOT - 3 * DAY, modified=SLOT - 3 * DAY), now=SLOT + 10 * MINUTE)
+    assert done.caught_up == (str(KEY),)
+    assert becomes(store, "daily-digest") == [(SLOT - number * DAY, "misfired") for number in (3, 2, 1)]
 
 
 def test_a_slot_that_may_still_be_on_its_way_is_left_alone(store: Store) -> None:
     queue = RecordingQueue()
-    assert swept(store, queue, schedule(), now=SLOT + SETTLING - timedelta(seconds=1)) == (
-        [],
-        [str(RunKey("daily-digest", SLOT - timedelta(days=1)))],
-    )
-    assert queue.sent == []
+    assert swept(store, queue, schedule(**SINCE), now=SLOT + SETTLING - SECOND).caught_up == ()
+    assert swept(store, queue, schedule(**SINCE), now=SLOT + SETTLING).caught_up == (str(KEY),)
 
 
 @pytest.mark.parametrize(
     "change",
     [
         pytest.param({"enabled": False}, id="disabled"),
+        pytest.param({"created": SLOT + MINUTE}, id="created after the slot"),
         pytest.param({"modified": SLOT + MINUTE}, id="changed after the slot"),
         pytest.param({"start": SLOT + MINUTE}, id="before its start"),
-        pytest.param({"end": SLOT - timedelta(days=2), "modified": SLOT - timedelta(days=1)}, id="after its end"),
+        pytest.param({"end": SLOT - MINUTE}, id="after its end"),
     ],
 )
 def test_a_slot_that_eventbridge_would_not_have_fired_is_not_invented(store: Store, change: dict[str, object]) -> None:
     queue = RecordingQueue()
-    assert swept(store, queue, schedule(**change), now=SLOT + 10 * MINUTE) == ([], [])
+    assert swept(store, queue, schedule(**{**SINCE, **change}), now=SLOT + 10 * MINUTE) == Swept((), (), (), (), ())
+
+
+@pytest.mark.parametrize("bound", ["created", "modified", "start", "end"])
+def test_a_slot_at_the_very_instant_of_a_bound_is_due(store: Store, bound: str) -> None:
+    queue = RecordingQueue()
+    done = swept(store, queue, schedule(**{**SINCE, bound: SLOT}), now=SLOT + 10 * MINUTE)
+    assert done.caught_up == (str(KEY),)
+
+
+def test_slots_while_a_schedule_was_disabled_are_not_caught_up(store: Store) -> None:
+    queue = RecordingQueue()
+    active = hourly()
+    swept(store, queue, active, now=SLOT + 5 * MINUTE)
+    draft_all(store, queue, now=SLOT + 5 * MINUTE)
+    disabled = replace(active, enabled=False, modified=SLOT + 30 * MINUTE)
+    assert swept(store, queue, disabled, now=SLOT + 5 * HOUR + 5 * MINUTE).caught_up == ()
+    enabled = replace(active, modified=SLOT + 5 * HOUR + 30 * MINUTE)
+    done = swept(store, queue, enabled, now=SLOT + 6 * HOUR + 5 * MINUTE)
+    assert (done.caught_up, done.skipped) == (keys("hourly-monitor", SLOT + 6 * HOUR), ())
+
+
+def test_a_schedule_that_is_disabled_without_being_changed_is_read_again(store: Store) -> None:
+    queue = RecordingQueue()
+    swept(store, queue, hourly(), now=SLOT + MINUTE)
+    assert swept(store, queue, hourly(enabled=False), now=SLOT + 5 * HOUR).caught_up == ()
+
+
+def test_a_run_that_was_sent_and_has_no_row_yet_is_sent_again_and_drafted_once(store: Store) -> None:
+    queue = RecordingQueue()
+    for minute in (10, 25, 40):
+        assert swept(store, queue, schedule(**SINCE), now=SLOT + minute * MINUTE).caught_up == (str(KEY),)
+    assert draft_all(store, queue, now=SLOT + 41 * MINUTE) == [str(KEY)]
+    assert swept(store, queue, schedule(**SINCE), now=SLOT + 55 * MINUTE).caught_up == ()
+
+
+def test_a_run_that_was_begun_is_not_missed(store: Store) -> None:
+    queue = RecordingQueue()
+    limits = Limits(pending=1, daily_budget_nanousd=None, worst_cost_nanousd=0)
+    store.claim(message(), limits, owner="worker", now=SLOT, lease_until=SLOT + 5 * MINUTE)
+    assert swept(store, queue, schedule(**SINCE), now=SLOT + 10 * MINUTE).caught_up == ()
+
+
+def test_each_drafter_of_a_schedule_is_looked_at_by_itself(store: Store) -> None:
+    queue = RecordingQueue()
+    both = schedule(input=contract(["daily-digest", "nightly-sync"]), **SINCE)
+    swept(store, queue, both, now=SLOT + 10 * MINUTE)
+    queue.sent = [sent for sent in queue.sent if sent.drafter == "daily-digest"]
+    draft_all(store, queue, now=SLOT + 10 * MINUTE)
+    assert mark(store) == SLOT
+    done = swept(store, queue, both, now=SLOT + 30 * MINUTE)
+    assert done.caught_up == keys("nightly-sync", SLOT)
+
+
+def test_more_than_the_cap_is_caught_up_by_the_sweeps_that_follow(store: Store) -> None:
+    queue = RecordingQueue()
+    slots = [SLOT + number * HOUR for number in range(MOST_CAUGHT_UP + 6)]
+    every = hourly(input=contract(["hourly-monitor"], catch_up="all", grace_minutes=7 * 1440), end=slots[-1])
+    now = slots[-1] + 5 * MINUTE
+    assert swept(store, queue, every, now=now).caught_up == keys("hourly-monitor", *slots[:MOST_CAUGHT_UP])
+    assert [sent.slot for sent in queue.sent] == slots[:MOST_CAUGHT_UP]
+    draft_all(store, queue, now=now)
+    assert swept(store, queue, every, now=now + 15 * MINUTE).caught_up == keys("hourly-monitor", *slots[-6:])
+    draft_all(store, queue, now=now + 15 * MINUTE)
+    assert swept(store, queue, every, now=now + 30 * MINUTE) == Swept((), (), (), (), ())
+    assert becomes(store, "hourly-monitor") == [(slot, "nothing_new") for slot in slots]
+
+
+def test_what_a_paused_drafter_missed_is_recorded_as_paused(store: Store) -> None:
+    queue = RecordingQueue()
+    store.pause("daily-digest", "on holiday", now=SLOT)
+    done = swept(store, queue, schedule(**SINCE), now=SLOT + 10 * MINUTE)
+    assert (done.caught_up, done.skipped) == ((), (str(KEY),))
+    assert becomes(store, "daily-digest") == [(SLOT, "paused")]
+    store.resume("daily-digest", now=SLOT + 11 * MINUTE)
+    assert swept(store, queue, schedule(**SINCE), now=SLOT + 12 * MINUTE).caught_up == ()
+
+
+def test_a_slot_without_a_row_is_overdue_once_its_window_is_over(store: Store) -> None:
+    queue = RecordingQueue()
+    assert swept(store, queue, schedule(**SINCE), now=SLOT + 30 * MINUTE).overdue == ()
+    assert swept(store, queue, schedule(**SINCE), now=SLOT + 30 * MINUTE + SECOND).overdue == (str(KEY),)
+    waits = schedule(input=contract(catch_up="none"), **SINCE)
+    assert swept(store, queue, waits, now=SLOT + 31 * MINUTE).overdue == (str(KEY),)
+    assert swept(store, queue, waits, now=SLOT + 121 * MINUTE).overdue == ()
+
+
+# What is noted
+
+
+def test_the_mark_stays_at_a_slot_until_it_has_its_row(store: Store) -> None:
+    queue = RecordingQueue()
+    swept(store, queue, schedule(**SINCE), now=SLOT + 10 * MINUTE)
+    assert mark(store) == SLOT
+    draft_all(store, queue, now=SLOT + 11 * MINUTE)
+    swept(store, queue, schedule(**SINCE), now=SLOT + 25 * MINUTE)
+    assert mark(store) == SLOT + 25 * MINUTE - SETTLING + SECOND
+
+
+@dataclass(frozen=True)
+class CountedSchedules(FixedSchedules):
+    """Notes which schedules were read one by one."""
+
+    read: list[str] = field(default_factory=list)
+
+    def get(self, arn: str) -> ScheduleDefinition:
+        self.read.append(arn.rpartition("/")[2])
+        return FixedSchedules.get(self, arn)
+
+
+def test_a_schedule_is_read_again_only_when_it_has_changed(store: Store) -> None:
+    queue = RecordingQueue()
+    read: list[list[str]] = []
+    later = {"modified": SLOT + timedelta(minutes=20, milliseconds=500)}
+    for minute, definitions in (
+        (10, [schedule(**SINCE), hourly()]),
+        (15, [schedule(**SINCE), hourly()]),
+        (30, [schedule(**SINCE), hourly(**later)]),
+        (45, [schedule(**SINCE), hourly(**later)]),
+    ):
+        schedules = CountedSchedules(tuple(definitions))
+        sweep(schedules, store, queue, now=SLOT + minute * MINUTE, trace="", remaining=lambda: HOUR)
+        read.append(schedules.read)
+    assert read == [["DailyDigest", "Hourly"], [], ["Hourly"], []]
+    assert [one.definition for one in store.swept_schedules().schedules] == [schedule(**SINCE), hourly(**later)]
+
+
+def test_a_changed_schedule_is_swept_by_its_new_expression_from_its_change_on(store: Store) -> None:
+    queue = RecordingQueue()
+    swept(store, queue, schedule(**SINCE), now=SLOT - 30 * MINUTE)
+    at_quarter_past = schedule(
+        expression="cron(15 * * * ? *)", created=SLOT - HOUR, modified=SLOT + HOUR, timezone="UTC"
+    )
+    swept(store, queue, at_quarter_past, now=SLOT + HOUR + MINUTE)
+    assert mark(store) == SLOT + HOUR
+    done = swept(store, queue, at_quarter_past, now=SLOT + HOUR + 20 * MINUTE)
+    assert (done.caught_up, done.skipped) == (keys("daily-digest", SLOT + HOUR + 15 * MINUTE), ())
+
+
+def test_a_schedule_with_nothing_due_costs_neither_a_request_for_rows_nor_a_write(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = RecordingQueue()
+    swept(store, queue, schedule(**SINCE), now=SLOT - 30 * MINUTE)
+    for operation in ("slots_with_a_row", "drafter", "run", "skip", "note_swept"):
+        monkeypatch.setattr(store, operation, None)
+    assert swept(store, queue, schedule(**SINCE), now=SLOT - 15 * MINUTE) == Swept((), (), (), (), ())
+
+
+def test_rows_are_looked_for_once_for_each_drafter_with_due_slots(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, datetime, datetime]] = []
+    look = store.slots_with_a_row
+
+    def looked(drafter: str, first: datetime, last: datetime) -> frozenset[datetime]:
+        asked.append((drafter, first, last))
+        return look(drafter, first, last)
+
+    monkeypatch.setattr(store, "slots_with_a_row", looked)
+    definitions = (schedule(**SINCE), hourly(input=contract(["a", "b"])))
+    swept(store, RecordingQueue(), *definitions, now=SLOT + 3 * HOUR + 5 * MINUTE)
+    last = SLOT + 3 * HOUR
+    assert sorted(asked) == [("a", SLOT, last), ("b", SLOT, last), ("daily-digest", SLOT, SLOT)]
+
+
+@pytest.mark.parametrize("operation", ["skip", "note_swept", "slots_with_a_row", "drafter"])
+@pytest.mark.parametrize("nth", [1, 2, 3])
+@pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
+def test_a_sweep_that_ends_anywhere_is_made_up_for_by_the_next(
+    store: Store, monkeypatch: pytest.MonkeyPatch, operation: str, nth: int, after: bool
+) -> None:
+    definitions = (
+        hourly("All", "a", input=contract(["a"], catch_up="all")),
+        hourly("Latest", "b", input=contract(["b"])),
+        hourly("None", "c", input=contract(["c"], catch_up="none")),
+    )
+    now = SLOT + 3 * HOUR + 10 * MINUTE
+    real: Callable[..., object] = getattr(store, operation)
+    calls = 0
+
+    def dies(*given: object, **named: object) -> object:
+        nonlocal calls
+        calls += 1
+        if calls != nth:
+            return real(*given, **named)
+        if after:
+            real(*given, **named)
+        raise KeyboardInterrupt
+
+    queue = RecordingQueue()
+    with monkeypatch.context() as broken:
+        broken.setattr(store, operation, dies)
+        with pytest.raises(KeyboardInterrupt):
+            swept(store, queue, *definitions, now=now)
+    swept(store, queue, *definitions, now=now + MINUTE)
+    draft_all(store, queue, now=now + MINUTE)
+    swept(store, queue, *definitions, now=SLOT + 9 * HOUR)
+    draft_all(store, queue, now=SLOT + 9 * HOUR)
+    first = [SLOT + number * HOUR for number in range(4)]
+    reasons = {
+        "a": ["misfired", "misfired", "nothing_new", "nothing_new"],
+        "b": ["misfired", "misfired", "coalesced", "nothing_new"],
+        "c": ["missed"] * 4,
+    }
+    for drafter, expected in reasons.items():
+        assert becomes(store, drafter)[:4] == list(zip(first, expected, strict=True))
+
+
+# What goes wrong
 
 
 def test_a_broken_schedule_is_named_and_stops_no_other(store: Store) -> None:
     queue = RecordingQueue()
     broken = (
-        schedule("BadCron", expression="cron(0 6 * * * *)"),
-        schedule("BadInput", input=json.dumps({"drafters": ["x"]})),
-        schedule("BadZone", timezone="Mars/Olympus"),
+        schedule("BadCron", expression="cron(0 6 * * * *)", **SINCE),
+        schedule("BadInput", input=json.dumps({"drafters": ["x"]}), **SINCE),
+        schedule("BadZone", timezone="Mars/Olympus", **SINCE),
     )
-    done = sweep(FixedSchedules((*broken, schedule())), store, queue, now=SLOT + 10 * MINUTE, trace="sweep")
+    for _ in range(2):
+        done = swept(store, queue, *broken, schedule(**SINCE), now=SLOT + 10 * MINUTE)
+        assert done.caught_up == (str(KEY),)
+        assert [line.split(":")[0] for line in done.broken] == ["BadCron", "BadInput", "BadZone"]
+        assert "day-of-month" in done.broken[0]
+        assert "window_minutes is missing" in done.broken[1]
+
+
+class _Flaky(FixedSchedules):
+    """Scheduler gives no answer for one of them, and another one goes away after the listing."""
+
+    def get(self, arn: str) -> ScheduleDefinition:
+        if arn.endswith("/Silent"):
+            raise SchedulesUnavailable("Scheduler gives no answer")
+        if arn.endswith("/Gone"):
+            return FixedSchedules(()).get(arn)
+        return FixedSchedules.get(self, arn)
+
+
+def test_a_schedule_that_cannot_be_read_now_is_named_and_stops_no_other(store: Store) -> None:
+    schedules = _Flaky((schedule("Gone", **SINCE), schedule("Silent", **SINCE), schedule("Zulu", **SINCE)))
+    done = sweep(schedules, store, RecordingQueue(), now=SLOT + 10 * MINUTE, trace="", remaining=lambda: HOUR)
+    assert done.broken == ("Silent: Scheduler gives no answer",)
     assert done.caught_up == (str(KEY),)
-    assert [line.split(":")[0] for line in done.broken] == ["BadCron", "BadInput", "BadZone"]
-    assert "day-of-month" in done.broken[0]
-    assert "window_minutes is missing" in done.broken[1]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UnreadableRow("run monthly-report:x: is no instant"),
+        StoreBusy("others hold monthly-report"),
+        RowsDisagree("the rows of monthly-report disagree"),
+    ],
+)
+def test_rows_that_cannot_be_read_are_named_and_stop_no_other(
+    store: Store, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monthly = schedule("AMonthly", input=contract(["monthly-report", "nightly-sync"]), **SINCE)
+    look = store.slots_with_a_row
+
+    def damaged(drafter: str, first: datetime, last: datetime) -> frozenset[datetime]:
+        if drafter == "monthly-report":
+            raise error
+        return look(drafter, first, last)
+
+    monkeypatch.setattr(store, "slots_with_a_row", damaged)
+    done = swept(store, RecordingQueue(), monthly, schedule(**SINCE), now=SLOT + 10 * MINUTE)
+    assert done.caught_up == (*keys("nightly-sync", SLOT), str(KEY))
+    assert ["monthly-report" in line for line in done.broken] == [True]
+    assert mark(store, "AMonthly") == SINCE["modified"], "the next sweep sees the slot again"
+
+
+def test_what_cannot_be_sent_is_named_and_sent_by_the_next_sweep(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = RecordingQueue()
+
+    def down(messages: Sequence[RunMessage]) -> None:
+        raise QueueUnavailable([str(unsent.key) for unsent in messages], "down")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(queue, "send", down)
+        done = swept(store, queue, schedule(**SINCE), now=SLOT + 10 * MINUTE)
+    assert (done.caught_up, done.broken) == ((), (f"could not send {KEY}: down",))
+    assert swept(store, queue, schedule(**SINCE), now=SLOT + 25 * MINUTE).caught_up == (str(KEY),)
+
+
+def test_runs_are_sent_in_tens(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    queue = RecordingQueue()
+    monkeypatch.setattr(queue, "send", lambda messages: sizes.append(len(messages)))
+    definitions = [schedule(f"S{number}", input=contract([f"d{number}"]), **SINCE) for number in range(23)]
+    done = swept(store, queue, *definitions, now=SLOT + 10 * MINUTE)
+    assert len(done.caught_up) == 23
+    assert sizes == [10, 10, 3]
+
+
+# Time
+
+
+def test_a_sweep_whose_time_is_up_says_so_and_the_next_one_goes_on_where_it_stopped(store: Store) -> None:
+    definitions = [schedule(f"S{number}", input=contract([f"d{number}"]), **SINCE) for number in range(5)]
+    queue = RecordingQueue()
+    left = [5, 5, 5, 0.5]
+
+    def remaining() -> timedelta:
+        return (left.pop(0) if left else 0) * MINUTE
+
+    late = SLOT + 121 * MINUTE
+    done = sweep(FixedSchedules(tuple(definitions)), store, queue, now=late, trace="", remaining=remaining)
+    assert done.skipped == keys("d0", SLOT)
+    assert done.unfinished == (f"S1 goes on with {RunKey('d1', SLOT)}", "3 of 5 schedules wait for the next sweep")
+    done = swept(store, queue, *definitions, now=late + 15 * MINUTE)
+    assert sorted(done.skipped) == sorted(str(RunKey(f"d{number}", SLOT)) for number in (1, 2, 3, 4))
+    assert done.unfinished == ()
+
+
+def test_the_schedules_that_were_swept_longest_ago_come_first(store: Store) -> None:
+    first, second = schedule("A", input=contract(["a"]), **SINCE), schedule("B", input=contract(["b"]), **SINCE)
+    queue = RecordingQueue()
+    swept(store, queue, first, now=SLOT + 121 * MINUTE)
+    done = swept(store, queue, first, second, now=SLOT + 122 * MINUTE)
+    assert done.skipped == keys("b", SLOT)
+    daily = [replace(one, created=SLOT - HOUR) for one in (first, second)]
+    done = swept(store, queue, *daily, now=SLOT + DAY + 121 * MINUTE)
+    assert done.skipped == keys("a", SLOT + DAY) + keys("b", SLOT + DAY)
+
+
+def test_nothing_is_begun_in_the_last_minute(store: Store) -> None:
+    seconds = TIME_TO_FINISH.total_seconds()
+    late = SLOT + 10 * MINUTE
+    assert swept(store, RecordingQueue(), schedule(**SINCE), now=late, minutes=(seconds - 1) / 60).unfinished
+    assert swept(store, RecordingQueue(), schedule(**SINCE), now=late, minutes=seconds / 60).caught_up == (str(KEY),)
+
+
+# The handler
 
 
 def test_the_handler_sweeps_the_group_of_its_settings(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("TABLE", "RUNS_QUEUE_URL", "DEAD_RUNS_QUEUE_URL", "SCHEDULE_GROUP"):
         monkeypatch.setenv(f"GALLEY_{name}", "test")
-    queue = RecordingQueue()
-    system.install(
-        Outside(
-            store_=store,
-            queue_=queue,
-            schedules_=FixedSchedules((schedule(),)),
-            at=datetime(2026, 11, 27, 6, 15, tzinfo=UTC),
-        )
+    counted: list[tuple[str, int]] = []
+    monkeypatch.setattr(recover, "count", lambda name, value: counted.append((name, value)))
+    outside = Outside(
+        store_=store,
+        queue_=RecordingQueue(),
+        schedules_=FixedSchedules((schedule(**SINCE),)),
+        at=datetime(2026, 11, 27, 6, 15, tzinfo=UTC),
     )
-    assert recover.handler(event("recover"), Context()) == {
-        "caught_up": [str(KEY)],
-        "skipped": [],
-        "ended": [],
-        "sent_again": [],
-        "broken": [],
+    system.install(outside)
+    nothing: dict[str, list[str]] = {
+        name: [] for name in ("caught_up", "skipped", "ended", "sent_again", "overdue", "broken", "unfinished")
     }
+    assert recover.handler(event("recover"), Context()) == {**nothing, "caught_up": [str(KEY)]}
+    assert counted == []
+    outside.at += 30 * MINUTE
+    assert recover.handler(event("recover"), Context())["overdue"] == [str(KEY)]
+    assert counted == [("run_overdue", 1)]
+    short = recover.handler(event("recover"), Context(remaining=30 * SECOND))
+    assert short["unfinished"] == ["1 of 1 schedules wait for the next sweep"]
 
 
 def test_every_sweep_logs_the_zones_that_it_computed_with(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,23 +486,30 @@ def test_every_sweep_logs_the_zones_that_it_computed_with(store: Store, monkeypa
     logged: dict[str, object] = {}
     monkeypatch.setattr(recover.logger, "info", lambda line, *_, extra=None: logged.update({line: extra or {}}))
     system.install(Outside(store_=store, queue_=RecordingQueue(), schedules_=FixedSchedules()))
+    answer = recover.handler(event("recover"), Context())
+    assert logged["swept"] == {**answer, "tzdata": tzdata_version()}
+
+
+def test_the_handler_counts_a_run_that_is_being_drafted_past_its_window(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("TABLE", "RUNS_QUEUE_URL", "DEAD_RUNS_QUEUE_URL", "SCHEDULE_GROUP"):
+        monkeypatch.setenv(f"GALLEY_{name}", "test")
+    outside = Outside(
+        store_=store, queue_=RecordingQueue(), schedules_=FixedSchedules((schedule(**SINCE),)), at=SLOT + 10 * MINUTE
+    )
+    system.install(outside)
     recover.handler(event("recover"), Context())
-    assert logged["swept"] == {
-        "caught_up": [], "skipped": [], "ended": [], "sent_again": [], "broken": [], "tzdata": tzdata_version(),
-    }  # fmt: skip
+    (sent,) = outside.queue_.sent  # type: ignore[union-attr]
+    claimed = _claimed(store, sent)
+    outside.at = SLOT + 31 * MINUTE
+    assert recover.handler(event("recover"), Context())["overdue"] == [str(KEY)]
+    store.postpone(claimed, RetryLater("overloaded", ""), Bill(), now=outside.at, next_attempt=outside.at + HOUR)
+    assert recover.handler(event("recover"), Context())["overdue"] == [str(KEY)]
 
 
-def test_a_row_that_cannot_be_read_is_named_and_stops_no_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    queue = RecordingQueue()
-    monthly = schedule("Monthly", input=schedule().input.replace("daily-digest", "monthly-report"))
-    read = store.run
-
-    def damaged(key: RunKey) -> Run | None:
-        if key.drafter == "monthly-report":
-            raise UnreadableRow(f"row {key} cannot be read")
-        return read(key)
-
-    monkeypatch.setattr(store, "run", damaged)
-    done = sweep(FixedSchedules((monthly, schedule())), store, queue, now=SLOT + 10 * MINUTE, trace="sweep")
-    assert done.caught_up == (str(KEY),)
-    assert ["monthly-report" in line for line in done.broken] == [True]
+def _claimed(store: Store, asked: RunMessage) -> Run:
+    limits = Limits(pending=1, daily_budget_nanousd=None, worst_cost_nanousd=0)
+    claimed = store.claim(asked, limits, owner="worker", now=SLOT + 11 * MINUTE, lease_until=SLOT + HOUR)
+    assert isinstance(claimed, Claimed)
+    return claimed.run

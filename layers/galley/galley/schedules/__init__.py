@@ -13,6 +13,16 @@ from galley.schedule import Calendar, calendar_of
 
 
 @dataclass(frozen=True, slots=True)
+class ScheduleSummary:
+    """A schedule as a listing shows it: enough to tell whether it is still what it was when it was last read."""
+
+    name: str
+    arn: str
+    enabled: bool
+    modified: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ScheduleDefinition:
     """One schedule: its expression, its timezone (an IANA name) and its input, as deployed.
 
@@ -51,6 +61,11 @@ class ScheduleDefinition:
         since = max(in_utc(first), in_utc(self.created), in_utc(self.modified))
         return tuple(slot.replace(microsecond=0) for slot in self.calendar().between(since, end))
 
+    @property
+    def summary(self) -> ScheduleSummary:
+        """The schedule as a listing shows it."""
+        return ScheduleSummary(self.name, self.arn, self.enabled, self.modified)
+
 
 class SchedulesUnavailable(RetryLater):
     """EventBridge Scheduler gave no answer; it may later."""
@@ -68,6 +83,10 @@ class Schedules(Protocol):
 
     def all(self) -> tuple[ScheduleDefinition, ...]:
         """Return every schedule of the group, by name."""
+        ...
+
+    def listed(self) -> tuple[ScheduleSummary, ...]:
+        """Return every schedule of the group as a listing shows it: a request for each page, none for a schedule."""
         ...
 
     def get(self, arn: str) -> ScheduleDefinition:

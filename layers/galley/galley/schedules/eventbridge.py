@@ -1,16 +1,17 @@
 """The schedules of a group in Amazon EventBridge Scheduler."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
 from galley.aws import unavailable_as
 from galley.instants import in_utc
-from galley.schedules import ScheduleDefinition, ScheduleMissing, SchedulesUnavailable
+from galley.schedules import ScheduleDefinition, ScheduleMissing, ScheduleSummary, SchedulesUnavailable
 
 if TYPE_CHECKING:
     from mypy_boto3_scheduler import EventBridgeSchedulerClient
-    from mypy_boto3_scheduler.type_defs import GetScheduleOutputTypeDef
+    from mypy_boto3_scheduler.type_defs import GetScheduleOutputTypeDef, ScheduleSummaryTypeDef
 
 
 class EventBridgeSchedules:
@@ -26,9 +27,7 @@ class EventBridgeSchedules:
         A listing has no expressions, so each schedule is asked for by itself.
         https://docs.aws.amazon.com/scheduler/latest/APIReference/API_ScheduleSummary.html
         """
-        with unavailable_as(SchedulesUnavailable):
-            pages = self._client.get_paginator("list_schedules").paginate(GroupName=self._group)
-            names = sorted(summary["Name"] for page in pages for summary in page["Schedules"])
+        names = sorted(summary["Name"] for summary in self._summaries())
         found = []
         for name in names:
             try:
@@ -37,6 +36,18 @@ class EventBridgeSchedules:
                 continue
         return tuple(found)
 
+    def listed(self) -> tuple[ScheduleSummary, ...]:
+        """Return every schedule of the group as the listing shows it, a hundred to a request."""
+        return tuple(
+            ScheduleSummary(
+                name=summary["Name"],
+                arn=summary["Arn"],
+                enabled=summary["State"] == "ENABLED",
+                modified=in_utc(summary["LastModificationDate"]),
+            )
+            for summary in self._summaries()
+        )
+
     def get(self, arn: str) -> ScheduleDefinition:
         """Return one schedule, of whatever group its ARN names (`arn:aws:scheduler:…:schedule/<group>/<name>`)."""
         kind, _, path = arn.rpartition(":")[2].partition("/")
@@ -44,6 +55,11 @@ class EventBridgeSchedules:
         if kind != "schedule" or not group or not name:
             raise ScheduleMissing(f"{arn!r} is not the ARN of a schedule")
         return self._get(group, name)
+
+    def _summaries(self) -> "Iterator[ScheduleSummaryTypeDef]":
+        with unavailable_as(SchedulesUnavailable):
+            for page in self._client.get_paginator("list_schedules").paginate(GroupName=self._group):
+                yield from page["Schedules"]
 
     def _get(self, group: str, name: str) -> ScheduleDefinition:
         with unavailable_as(SchedulesUnavailable):

@@ -16,6 +16,7 @@ from typing import Protocol
 from galley.drafts import Draft, text_hash
 from galley.retry import Fault, NeverSucceeds, RetryLater
 from galley.runs import RejectReason, Run, RunKey, RunMessage, SkipReason, Status, Usage
+from galley.schedules import ScheduleDefinition
 
 
 class StoreBusy(RetryLater):
@@ -224,6 +225,25 @@ class Page:
     next: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SweptSchedule:
+    """What the sweep knows of a schedule: the definition that it last read, and how far it has come.
+
+    Each due slot before ``swept_until`` has its row, for each drafter of the schedule. It is kept to the second.
+    """
+
+    definition: ScheduleDefinition
+    swept_until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SweptSchedules:
+    """All that the sweep knows, and the rows that could not be read, named."""
+
+    schedules: tuple[SweptSchedule, ...]
+    unreadable: tuple[str, ...] = ()
+
+
 class Store(Protocol):
     """The run protocol. ``now`` and every other instant are aware; ``owner`` is unique for each invocation.
 
@@ -407,4 +427,16 @@ class Store(Protocol):
         Raises:
             ValueError: when ``after`` is not what a page of this listing gave as its ``next``.
         """
+        ...
+
+    def slots_with_a_row(self, drafter: str, first: datetime, last: datetime) -> frozenset[datetime]:
+        """Return the slots from the first to the last, both included, for which the drafter has a run's row."""
+        ...
+
+    def swept_schedules(self) -> SweptSchedules:
+        """Return what the sweep noted of every schedule, by name."""
+        ...
+
+    def note_swept(self, swept: SweptSchedule, *, now: datetime) -> None:
+        """Note what the sweep knows of a schedule, in the place of what it knew before."""
         ...

@@ -8,6 +8,7 @@
 | `DRAFTER#<drafter>` | `WEEK#<week>`  | the counters of an ISO week                                             |
 | `DRAFTER#<drafter>` | `SOURCE#<id>`  | the source's cursor, as JSON text                                       |
 | `DRAFTER#<drafter>` | `SPEND#<day>`  | `committed`: nano-dollars spent and reserved on a UTC day; `expires`     |
+| `SCHEDULES`         | `<schedule>`   | the schedule as the sweep last read it, and `swept_until`               |
 
 The spend of a day has a row of its own: conditions cannot add, so one number must hold both what is spent and what is
 reserved, and a row that begins with its day needs nobody to reset it at midnight.
@@ -21,7 +22,7 @@ import hashlib
 import json
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
@@ -59,11 +60,24 @@ from galley.store import (
     Settled,
     StoreBusy,
     StoredDraft,
+    SweptSchedule,
+    SweptSchedules,
     UnreadableRow,
     changes,
 )
 from galley.store.changes import Change
-from galley.store.rows import Row, draft_row, partition_of_runs, read_cursor, read_draft, read_run, run_row
+from galley.store.rows import (
+    Row,
+    draft_row,
+    partition_of_runs,
+    read_cursor,
+    read_draft,
+    read_run,
+    read_schedule,
+    run_row,
+    schedule_row,
+    slot_of_row,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -303,18 +317,9 @@ class DynamoStore:
     def cursors(self, drafter: str) -> Mapping[str, Cursor]:
         """Return each source's cursor, as stored with the last draft made from it."""
         query = _query(self._table, "pk = :pk AND begins_with(sk, :source)", pk=_drafter_pk(drafter), source=_SOURCE)
-        rows: list[Row] = []
-        begin: dict[str, Any] = {}
-        while True:
-            with unavailable_as(StoreBusy):
-                answer = self._client.query(**query, **begin, ConsistentRead=True)
-            rows += map(_plain_row, answer["Items"])
-            if "LastEvaluatedKey" not in answer:
-                break
-            begin = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
         return {
             source: read_cursor(row.get("cursor"), f"cursor of source {source!r} of {drafter}")
-            for row in rows
+            for row in map(_plain_row, self._all(query))
             if (source := row["sk"].removeprefix(_SOURCE))
         }
 
@@ -342,6 +347,31 @@ class DynamoStore:
         query = _query(self._table, "pk = :pk", pk=pk)
         newest_first = {**query, "ScanIndexForward": False, "ConsistentRead": True}
         return self._page(newest_first, {"pk": pk}, ("sk",), limit, after)
+
+    def slots_with_a_row(self, drafter: str, first: datetime, last: datetime) -> frozenset[datetime]:
+        """Return the slots from the first to the last for which the drafter has a run's row."""
+        if first > last:
+            return frozenset()  # a condition that runs backwards is refused
+        between = {"first": format_instant(first), "last": format_instant(last)}
+        condition = "pk = :pk AND sk BETWEEN :first AND :last"
+        query = _query(self._table, condition, pk=partition_of_runs(drafter), **between)
+        items = self._all({**query, "ProjectionExpression": "sk"})
+        return frozenset(slot_of_row(drafter, item["sk"]["S"]) for item in items)
+
+    def swept_schedules(self) -> SweptSchedules:
+        """Return what the sweep noted of every schedule, by name."""
+        found, unreadable = [], []
+        for item in self._all(_query(self._table, "pk = :pk", pk=_SCHEDULES)):
+            try:
+                found.append(read_schedule(_plain_row(item)))
+            except UnreadableRow as error:
+                unreadable.append(f"row {item['pk']['S']} {item['sk']['S']}: {error}")
+        return SweptSchedules(tuple(found), tuple(unreadable))
+
+    def note_swept(self, swept: SweptSchedule, *, now: datetime) -> None:
+        """Note what the sweep knows of a schedule."""
+        key = {"pk": _SCHEDULES, "sk": swept.definition.name}
+        self._commit([self._put({**key, **schedule_row(swept)})], now)
 
     def _settle(self, change: Change, others: Sequence[_Write], now: datetime) -> Settled | LeaseLost:
         """Apply what the owner of a lease makes of its run."""
@@ -532,6 +562,17 @@ class DynamoStore:
             found = self._client.get_item(TableName=self._table, Key=_attributes(key), ConsistentRead=True)
         return _plain_row(found["Item"]) if "Item" in found else None
 
+    def _all(self, query: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """Yield every item of a query, from all its pages, as they are now."""
+        begin: dict[str, Any] = {}
+        while True:
+            with unavailable_as(StoreBusy):
+                answer = self._client.query(**query, **begin, ConsistentRead=True)
+            yield from answer["Items"]
+            if "LastEvaluatedKey" not in answer:
+                return
+            begin = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+
     def _page(self, query: dict[str, Any], partition: Row, rest: Sequence[str], limit: int, after: str | None) -> Page:
         """Return one page of a query. One row more than asked for is read, to know whether the page is the last."""
         found: list[Mapping[str, Any]] = []
@@ -556,6 +597,7 @@ class DynamoStore:
 
 
 _SOURCE = "SOURCE#"
+_SCHEDULES = "SCHEDULES"
 _BUSY_REASONS = {"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"}
 
 

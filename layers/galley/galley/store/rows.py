@@ -14,10 +14,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from galley.drafts import Draft
 from galley.explain import explain
-from galley.instants import format_instant, in_utc
+from galley.instants import format_instant, in_utc, parse_instant
 from galley.retry import NeverSucceeds
 from galley.runs import Run, RunKey
-from galley.store import Cursor, StoredDraft, UnreadableRow
+from galley.schedules import ScheduleDefinition
+from galley.store import Cursor, StoredDraft, SweptSchedule, UnreadableRow
 from galley.texts import clip
 
 Row = dict[str, Any]
@@ -25,6 +26,7 @@ Row = dict[str, Any]
 _RUN_ROWS = "RUN#"
 _RUN = TypeAdapter(Run)
 _DRAFT = TypeAdapter(Draft)
+_DEFINITION = TypeAdapter(ScheduleDefinition)
 
 
 def partition_of_runs(drafter: str) -> str:
@@ -113,7 +115,46 @@ def read_cursor(text: object, where: str) -> Cursor:
     return cursor
 
 
-def _instants_in_utc(run: Run) -> dict[str, Any]:
-    """Return the run's instants by field, in UTC. Naive ones are refused."""
-    values = {field.name: getattr(run, field.name) for field in fields(run)}
+def schedule_row(swept: SweptSchedule) -> Row:
+    """Return what the sweep knows of a schedule as a row.
+
+    The definition's instants keep their fractions of a second: by the last of them it is told that it changed.
+    """
+    row: Row = _DEFINITION.dump_python(swept.definition, mode="json", exclude_none=True)
+    return row | {"swept_until": format_instant(swept.swept_until)}
+
+
+def read_schedule(row: Mapping[str, object]) -> SweptSchedule:
+    """Return what the sweep knows of a schedule, out of its row; values that only a newer version knows are ignored.
+
+    Raises:
+        UnreadableRow: when something is missing or wrong.
+    """
+    where = f"schedule {row.get('name')}"
+    try:
+        definition = _DEFINITION.validate_python(dict(row))
+        return SweptSchedule(
+            replace(definition, **_instants_in_utc(definition)), parse_instant(str(row.get("swept_until")))
+        )
+    except ValidationError as error:
+        raise UnreadableRow(explain(error, where)) from error
+    except ValueError as error:
+        raise UnreadableRow(f"{where}: {error}") from error
+
+
+def slot_of_row(drafter: str, slot: str) -> datetime:
+    """Return the slot of a run's row by its key.
+
+    Raises:
+        UnreadableRow: when it is no instant.
+    """
+    try:
+        return parse_instant(slot)
+    except ValueError as error:
+        raise UnreadableRow(f"run {drafter}:{slot}: {error}") from error
+
+
+def _instants_in_utc(read: Run | ScheduleDefinition) -> dict[str, Any]:
+    """Return the instants by field, in UTC. Naive ones are refused."""
+    values = {field.name: getattr(read, field.name) for field in fields(read)}
     return {name: in_utc(value) for name, value in values.items() if isinstance(value, datetime)}

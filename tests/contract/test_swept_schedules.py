@@ -1,0 +1,127 @@
+"""What the sweep notes of the schedules, and which slots have a row."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from contract.material import DIGEST, NOW, REPORT, SLOT, claimed, failed, later, message
+from galley.runs import SkipReason
+from galley.schedules import ScheduleDefinition
+from galley.store import Store, SweptSchedule, SweptSchedules
+
+DAY = timedelta(days=1)
+SECOND = timedelta(seconds=1)
+DAILY = ScheduleDefinition(
+    name="galley-DailyDigest-1A2B3C",
+    arn="arn:aws:scheduler:eu-west-2:123456789012:schedule/galley/galley-DailyDigest-1A2B3C",
+    expression="cron(0 6 ? * MON-FRI *)",
+    timezone="Europe/London",
+    input='{"drafters": ["daily-digest"], "note": "☕ – \\"quoted\\""}',
+    enabled=True,
+    created=datetime(2026, 1, 1, 12, 0, 0, 123_000, tzinfo=UTC),
+    modified=datetime(2026, 2, 1, 12, 0, 0, 456_789, tzinfo=UTC),
+)
+BOUND = replace(DAILY, name="Bound", enabled=False, start=SLOT - DAY, end=SLOT + DAY)
+
+
+def test_nothing_is_known_of_a_schedule_that_was_never_swept(store: Store) -> None:
+    assert store.swept_schedules() == SweptSchedules(())
+
+
+@pytest.mark.parametrize("definition", [DAILY, BOUND], ids=["plain", "bounded and disabled"])
+def test_what_was_noted_is_known_as_it_was_to_the_fraction_of_a_second(
+    store: Store, definition: ScheduleDefinition
+) -> None:
+    store.note_swept(SweptSchedule(definition, SLOT), now=NOW)
+
+    assert store.swept_schedules() == SweptSchedules((SweptSchedule(definition, SLOT),))
+    (known,) = store.swept_schedules().schedules
+    assert known.definition.summary == definition.summary
+    assert known.definition.calendar() == definition.calendar()
+
+
+def test_what_is_noted_later_replaces_all_that_was_noted_before(store: Store) -> None:
+    store.note_swept(SweptSchedule(replace(BOUND, name=DAILY.name), SLOT), now=NOW)
+    store.note_swept(SweptSchedule(DAILY, SLOT + DAY), now=NOW + SECOND)
+
+    assert store.swept_schedules().schedules == (SweptSchedule(DAILY, SLOT + DAY),)
+
+
+def test_a_note_that_is_asked_for_twice_is_one(store: Store) -> None:
+    for _ in range(2):
+        store.note_swept(SweptSchedule(DAILY, SLOT), now=NOW)
+
+    assert store.swept_schedules().schedules == (SweptSchedule(DAILY, SLOT),)
+
+
+def test_the_mark_is_kept_to_the_second_and_never_later_than_it_is(store: Store) -> None:
+    store.note_swept(SweptSchedule(DAILY, SLOT + timedelta(milliseconds=900)), now=NOW)
+
+    (known,) = store.swept_schedules().schedules
+    assert known.swept_until == SLOT
+
+
+def test_schedules_are_known_by_name_and_each_by_itself(store: Store) -> None:
+    names = [f"S.{number:03}_x-Y" for number in range(30)]
+    for number, name in enumerate(reversed(names)):
+        store.note_swept(SweptSchedule(replace(DAILY, name=name), SLOT + number * DAY), now=NOW)
+
+    known = store.swept_schedules().schedules
+    assert [one.definition.name for one in known] == names
+    assert [one.swept_until for one in known] == [SLOT + number * DAY for number in reversed(range(30))]
+
+
+def test_instants_of_other_zones_come_back_in_utc(store: Store) -> None:
+    elsewhere = timezone(timedelta(hours=11))
+    there = replace(DAILY, created=DAILY.created.astimezone(elsewhere), start=SLOT.astimezone(elsewhere))
+    store.note_swept(SweptSchedule(there, SLOT.astimezone(elsewhere)), now=NOW)
+
+    (known,) = store.swept_schedules().schedules
+    for instant in (known.definition.created, known.definition.start, known.swept_until):
+        assert instant is not None
+        assert instant.tzinfo is UTC
+    assert known == SweptSchedule(replace(DAILY, start=SLOT), SLOT)
+
+
+def test_naive_instants_are_refused(store: Store) -> None:
+    with pytest.raises(ValueError, match="timezone"):
+        store.note_swept(SweptSchedule(DAILY, SLOT.replace(tzinfo=None)), now=NOW)
+    with pytest.raises(ValueError, match="timezone"):
+        store.note_swept(SweptSchedule(DAILY, SLOT), now=NOW.replace(tzinfo=None))
+    assert store.swept_schedules() == SweptSchedules(())
+
+
+def test_a_note_changes_no_run_and_a_run_no_note(store: Store) -> None:
+    run = claimed(store)
+    store.note_swept(SweptSchedule(replace(DAILY, name=DIGEST), SLOT), now=NOW)
+
+    assert store.history(DIGEST).runs == (run,)
+    assert len(store.swept_schedules().schedules) == 1
+
+
+def test_slots_with_a_row_are_those_of_the_range_both_ends_included(store: Store) -> None:
+    for number in range(5):
+        claimed(store, later(number))
+    slots = [SLOT + number * DAY for number in range(5)]
+
+    assert store.slots_with_a_row(DIGEST, slots[1], slots[3]) == set(slots[1:4])
+    assert store.slots_with_a_row(DIGEST, slots[1] + SECOND, slots[3] - SECOND) == {slots[2]}
+    assert store.slots_with_a_row(DIGEST, slots[2], slots[2]) == {slots[2]}
+    assert store.slots_with_a_row(DIGEST, SLOT - DAY, SLOT + 9 * DAY) == set(slots)
+
+
+def test_every_kind_of_row_counts_and_no_other_drafters(store: Store) -> None:
+    claimed(store)
+    failed(store, later(1))
+    store.skip(later(2), SkipReason.GATE, "", now=NOW)
+    claimed(store, message(REPORT, SLOT + 3 * DAY))
+
+    assert store.slots_with_a_row(DIGEST, SLOT, SLOT + 9 * DAY) == {SLOT, SLOT + DAY, SLOT + 2 * DAY}
+    assert store.slots_with_a_row("never-seen", SLOT, SLOT + 9 * DAY) == frozenset()
+
+
+def test_a_range_that_runs_backwards_holds_nothing(store: Store) -> None:
+    claimed(store)
+
+    assert store.slots_with_a_row(DIGEST, SLOT + DAY, SLOT) == frozenset()
