@@ -93,12 +93,14 @@ def test_a_message_is_grouped_by_its_drafter_and_deduplicated_by_its_run_and_res
     assert second["MessageDeduplicationId"] == message(resend=1).deduplication_id
 
 
-def test_messages_that_would_be_too_large_together_are_sent_apart(queues: Queues) -> None:
-    large = [message(f"drafter-{one}", trace="x" * 100_000) for one in range(5)]
+def test_ten_messages_of_the_greatest_length_fit_into_one_request(queues: Queues) -> None:
+    longest = {"trace": "é" * 256, "schedule": "é" * 2048, "resend": 10**6, "renewal": 10**6}
+    large = [message(f"{'x' * 62}{one}", **longest) for one in range(10)]
 
     queues.queue.send(large)
 
-    assert [len(asked["Entries"]) for asked in queues.requests.parameters] == [2, 2, 1]
+    (asked,) = queues.requests.parameters
+    assert sum(len(entry["MessageBody"].encode()) for entry in asked["Entries"]) < 256 * 1024 / 4
 
 
 def test_what_fails_for_a_moment_is_sent_again_alone(queues: Queues) -> None:

@@ -50,12 +50,6 @@ EQUIVALENT: dict[str, str] = {
     "abandoned.py _end: `case LeaseLost()` is not told apart": (
         "without the case the function ends, which counts as no too; the case is there so that each is named"
     ),
-    "sweep.py _misfire: `case AlreadyThere()` is not told apart": (
-        "without the case the function ends, which counts as no too; the case is there so that each is named"
-    ),
-    "sweep.py sweep: `messages` always": (
-        "sending no messages asks nothing of the queue; the guard says so to the reader"
-    ),
     "drafting.py _wait_for: without `or attempt.began`": (
         "a run that cannot be claimed yet has a lease or a next attempt; the operand is there for the type"
     ),

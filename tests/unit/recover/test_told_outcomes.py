@@ -1,7 +1,7 @@
 """Whatever becomes of a run in a sweep is counted under its name, and what the sweep lost to others is not."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -10,7 +10,7 @@ from galley import observe
 from galley.runs import SkipReason
 from galley.store import Claimed, Limits, RowsDisagree, Store, StoreBusy
 from support.outside import SLOT, FixedSchedules, RecordingQueue, message, schedule
-from sweep import sweep
+from sweep import Swept, sweep
 from unsent import QUEUED_FOR, send_unsent
 
 LATE = SLOT + timedelta(hours=3)
@@ -59,31 +59,31 @@ def test_an_abandoned_run_whose_rows_are_held_by_others_is_named_and_left_to_the
     assert (ended.runs, ended.broken, told) == ((), (f"{message().key}: others hold the rows",), [])
 
 
+def swept(store: Store, now: datetime) -> Swept:
+    schedules = FixedSchedules((schedule(created=SLOT, modified=SLOT),))
+    return sweep(schedules, store, RecordingQueue(), now=now, trace="t", remaining=lambda: timedelta(minutes=5))
+
+
 def test_a_slot_past_its_grace_is_counted_as_misfired(store: Store, told: list[str]) -> None:
-    sweep(FixedSchedules((schedule(),)), store, RecordingQueue(), now=LATE, trace="t")
+    swept(store, LATE)
     assert told == ["run_skipped_misfired"]
 
 
 def test_a_slot_that_somebody_else_recorded_meanwhile_is_neither_counted_nor_told(
     store: Store, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = store.run
+    skip = store.skip
 
-    def and_then_somebody_skips(key: object) -> object:
-        found = look(key)  # type: ignore[arg-type]
-        store.skip(message(), SkipReason.PAUSED, "on holiday", now=LATE)
-        return found
+    def after_somebody_else(*given: object, **named: object) -> object:
+        skip(message(), SkipReason.PAUSED, "on holiday", now=LATE)
+        return skip(*given, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(store, "run", and_then_somebody_skips)
-    swept = sweep(FixedSchedules((schedule(),)), store, RecordingQueue(), now=LATE, trace="t")
-    assert (swept.skipped, told) == ((), [])
+    monkeypatch.setattr(store, "skip", after_somebody_else)
+    assert (swept(store, LATE).skipped, told) == ((), [])
 
 
 def test_a_slot_at_the_very_instant_of_the_schedules_last_change_is_due(store: Store) -> None:
-    swept = sweep(
-        FixedSchedules((schedule(modified=SLOT),)), store, RecordingQueue(), now=SLOT + timedelta(minutes=5), trace="t"
-    )
-    assert swept.caught_up == (str(message().key),)
+    assert swept(store, SLOT + timedelta(minutes=5)).caught_up == (str(message().key),)
 
 
 @pytest.mark.parametrize("error", [StoreBusy("others hold the rows"), RowsDisagree("the table was written by hand")])
