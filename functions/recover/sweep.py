@@ -104,14 +104,37 @@ class _Sweep:
     unfinished: list[str] = field(default_factory=list)
 
     def schedule(self, summary: ScheduleSummary, known: SweptSchedule | None) -> None:
-        """Sweep one schedule. It is read again only where the listing shows that it changed."""
+        """Sweep one schedule. It is read again only where the listing shows that it changed.
+
+        What it was due for before the change comes first: once the new definition is noted, nobody knows those slots.
+        So it is swept by its new one as soon as each of them has its row, at the latest when their grace is over.
+        """
+        horizon = (self.now - SETTLING).replace(microsecond=0) + timedelta(seconds=1)
+        has_changed = known is not None and known.definition.modified < summary.modified
+        if known is not None and has_changed and not self._closes(known, min(horizon, summary.modified)):
+            return
         if known is None or known.definition.summary != summary:
             definition = self.schedules.get(summary.arn)
             known = SweptSchedule(definition, max(_mark(known), definition.created, definition.modified))
             self.store.note_swept(known, now=self.now)
-        until = self._outcomes(known)
-        if until > known.swept_until:
-            self.store.note_swept(SweptSchedule(known.definition, until), now=self.now)
+        self._advance(known, horizon)
+
+    def _closes(self, swept: SweptSchedule, end: datetime) -> bool:
+        """Give the slots before a schedule's change their outcomes; tell whether each has its row now.
+
+        A definition that cannot be read was due at none.
+        """
+        try:
+            return not swept.definition.due(swept.swept_until, end) or self._advance(swept, end) >= end
+        except (InvalidSchedule, InvalidTick):
+            return True
+
+    def _advance(self, swept: SweptSchedule, end: datetime) -> datetime:
+        """Give the slots before ``end`` their outcomes, note up to where each has a row, and return that."""
+        until = self._outcomes(swept, end)
+        if until > swept.swept_until:
+            self.store.note_swept(SweptSchedule(swept.definition, until), now=self.now)
+        return until
 
     def is_out_of_time(self) -> bool:
         """Tell whether nothing new should be begun."""
@@ -134,11 +157,10 @@ class _Sweep:
         lines = (self.caught_up, self.skipped, self.overdue, self.broken, self.unfinished)
         return Swept(*map(tuple, lines))
 
-    def _outcomes(self, swept: SweptSchedule) -> datetime:
-        """Give the due slots their outcomes; return up to where each of them has a row."""
+    def _outcomes(self, swept: SweptSchedule, horizon: datetime) -> datetime:
+        """Give the slots before the horizon their outcomes; return up to where each of them has a row."""
         definition = swept.definition
         tick = read_tick(definition.input, f"input of schedule {definition.name}")
-        horizon = (self.now - SETTLING).replace(microsecond=0) + timedelta(seconds=1)
         due = definition.due(swept.swept_until, horizon)
         if not due:
             return swept.swept_until

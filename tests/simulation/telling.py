@@ -115,7 +115,7 @@ class _Schedules:
     world: World
     drafters: tuple[str, ...]
     contract: Contract
-    enabled: bool = True
+    disabled: datetime | None = None
 
     def all(self) -> tuple[ScheduleDefinition, ...]:
         return self.world.call(Service.SCHEDULES, "ListSchedules", self.deployed, refuse=self._down, lose=self._down)
@@ -147,9 +147,9 @@ class _Schedules:
             expression=f"cron({5 * number}/{CADENCE_MINUTES} * * * ? *)",
             timezone="UTC",
             input=json.dumps(asked),
-            enabled=self.enabled,
+            enabled=self.disabled is None,
             created=CREATED,
-            modified=CREATED,
+            modified=CREATED if self.disabled is None else self.disabled,
         )
 
     def _down(self) -> tuple[ScheduleDefinition, ...]:
@@ -442,7 +442,7 @@ class Telling:
         self.checks.due = frozenset(self._due_until(self.world.now - SETTLING))
         self._sweep()
         self.world.run_until(self.world.now + timedelta(minutes=1))
-        self.schedules.enabled = False
+        self.schedules.disabled = self.world.now
         until = self.world.now + LONGEST_END
         quiet_since = self.world.now
         while self.world.now - quiet_since < QUIET:

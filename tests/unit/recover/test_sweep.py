@@ -36,8 +36,8 @@ def contract(drafters: Sequence[str] = ("daily-digest",), **change: object) -> s
 
 def hourly(name: str = "Hourly", drafter: str = "hourly-monitor", **change: object) -> ScheduleDefinition:
     """Return a schedule that is due at every hour from ``SLOT`` on."""
-    fields = {"input": contract([drafter], grace_minutes=1440), "created": SLOT, "modified": SLOT, **change}
-    return schedule(name, expression="cron(0 * * * ? *)", timezone="UTC", **fields)
+    own = {"input": contract([drafter], grace_minutes=1440), "created": SLOT, "modified": SLOT}
+    return schedule(name, **{"expression": "cron(0 * * * ? *)", "timezone": "UTC", **own, **change})
 
 
 def swept(
@@ -243,6 +243,7 @@ def test_a_schedule_is_read_again_only_when_it_has_changed(store: Store) -> None
     ):
         schedules = CountedSchedules(tuple(definitions))
         sweep(schedules, store, queue, now=SLOT + minute * MINUTE, trace="", remaining=lambda: HOUR)
+        draft_all(store, queue, now=SLOT + minute * MINUTE)
         read.append(schedules.read)
     assert read == [["DailyDigest", "Hourly"], [], ["Hourly"], []]
     assert [one.definition for one in store.swept_schedules().schedules] == [schedule(**SINCE), hourly(**later)]
@@ -255,6 +256,9 @@ def test_a_changed_schedule_is_swept_by_its_new_expression_from_its_change_on(st
         expression="cron(15 * * * ? *)", created=SLOT - HOUR, modified=SLOT + HOUR, timezone="UTC"
     )
     swept(store, queue, at_quarter_past, now=SLOT + HOUR + MINUTE)
+    assert mark(store) == SLOT, "what it was due for before comes first"
+    draft_all(store, queue, now=SLOT + HOUR + MINUTE)
+    swept(store, queue, at_quarter_past, now=SLOT + HOUR + 10 * MINUTE)
     assert mark(store) == SLOT + HOUR
     done = swept(store, queue, at_quarter_past, now=SLOT + HOUR + 20 * MINUTE)
     assert (done.caught_up, done.skipped) == (keys("daily-digest", SLOT + HOUR + 15 * MINUTE), ())
@@ -513,3 +517,31 @@ def _claimed(store: Store, asked: RunMessage) -> Run:
     claimed = store.claim(asked, limits, owner="worker", now=SLOT + 11 * MINUTE, lease_until=SLOT + HOUR)
     assert isinstance(claimed, Claimed)
     return claimed.run
+
+
+@pytest.mark.guarantee("G4")
+@pytest.mark.parametrize("change", [{"enabled": False}, {"expression": "cron(30 * * * ? *)"}])
+def test_g4_a_slot_from_before_a_schedules_change_still_gets_its_outcome(
+    store: Store, change: dict[str, object]
+) -> None:
+    """It was sent, and its message died without our code running; then somebody changed the schedule."""
+    queue = RecordingQueue()
+    before = hourly(input=contract(["hourly-monitor"], grace_minutes=60), created=SLOT, modified=SLOT)
+    sent = swept(store, queue, before, now=SLOT + 10 * MINUTE)
+    assert sent.caught_up == keys("hourly-monitor", SLOT)
+    after = hourly(input=before.input, created=SLOT, modified=SLOT + 20 * MINUTE, **{"enabled": True, **change})
+    waits = swept(store, queue, after, now=SLOT + 55 * MINUTE)
+    assert waits.skipped == ()
+    assert mark(store, "Hourly") == SLOT
+    done = swept(store, queue, after, now=SLOT + 62 * MINUTE)
+    assert done.skipped == keys("hourly-monitor", SLOT)
+    assert becomes(store, "hourly-monitor")[0] == (SLOT, "misfired")
+    assert swept(store, queue, after, now=SLOT + 63 * MINUTE).skipped == ()
+
+
+def test_a_schedule_whose_old_definition_cannot_be_read_is_swept_by_its_new_one(store: Store) -> None:
+    queue = RecordingQueue()
+    broken = swept(store, queue, hourly(input="{}", created=SLOT, modified=SLOT), now=SLOT + 10 * MINUTE)
+    assert len(broken.broken) == 1
+    mended = hourly(created=SLOT, modified=SLOT + 20 * MINUTE)
+    assert swept(store, queue, mended, now=SLOT + 70 * MINUTE).caught_up == keys("hourly-monitor", SLOT + HOUR)
