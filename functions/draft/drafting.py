@@ -14,6 +14,7 @@ from drafter import Drafter, InvalidDrafter
 from galley.instants import format_instant
 from galley.money import usd
 from galley.observe import logger, tell_outcome
+from galley.queue import QueueUnavailable
 from galley.retry import NeverSucceeds, faults_exhausted, wait_after
 from galley.runs import InvalidMessage, Run, RunMessage, SkipReason, Status, read_message
 from galley.store import (
@@ -85,6 +86,8 @@ def _begin(attempt: Attempt) -> Outcome:
         )
     except StoreBusy as error:
         return _look_again(attempt, error)
+    except QueueUnavailable:
+        raise  # it comes back by its visibility, and is no fault of the run's
     except (NeverSucceeds, UnreadableRow) as error:
         reason = error.reason if isinstance(error, NeverSucceeds) else "unreadable_row"
         logger.error("run %s cannot be claimed: %s", attempt.message.key, error)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from galley.aws import unavailable_as
 from galley.instants import format_instant, parse_instant
 from galley.queue import MAX_RECEIVES, DeadLetter, DeadTick, QueueUnavailable, RemovalFailed, receives_exhausted
 from galley.retry import backoff
@@ -94,9 +95,10 @@ class SqsRunQueue:
     def put_off(self, receipt: str, delay: timedelta) -> None:
         """Let a message that is being handled come back after the delay."""
         seconds = math.ceil(min(max(delay, timedelta()), LONGEST_PUT_OFF).total_seconds())
-        self._client.change_message_visibility(
-            QueueUrl=_named(self._runs_url, "runs"), ReceiptHandle=receipt, VisibilityTimeout=seconds
-        )
+        with unavailable_as(lambda why: QueueUnavailable(["a message off to a later time"], why)):
+            self._client.change_message_visibility(
+                QueueUrl=_named(self._runs_url, "runs"), ReceiptHandle=receipt, VisibilityTimeout=seconds
+            )
 
     def bury(self, letter: DeadLetter) -> None:
         """Put a message among the dead, with its reason as attributes.
