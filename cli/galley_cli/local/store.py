@@ -214,12 +214,7 @@ class SqliteStore:
 
     def remind(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:
         """Note that a waiting run's message was sent once more."""
-        with self._transaction() as rows:
-            seen = rows.run(key)
-            if seen is None:
-                return NoSuchRun()
-            change = changes.remind(seen, now=now)
-            return change if isinstance(change, Conflict) else Settled(rows.apply(change, now))
+        return self._change(key, lambda seen: changes.remind(seen, now=now), now)
 
     def decide(
         self,
@@ -246,21 +241,11 @@ class SqliteStore:
 
     def resend(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:
         """Failed -> queued, with the resend number raised by one and the attempts counted anew."""
-        with self._transaction() as rows:
-            seen = rows.run(key)
-            if seen is None:
-                return NoSuchRun()
-            change = changes.resend(seen, now=now)
-            return change if isinstance(change, Conflict) else Settled(rows.apply(change, now))
+        return self._change(key, lambda seen: changes.resend(seen, now=now), now)
 
     def dismiss(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:
         """Let a failed run be listed no longer."""
-        with self._transaction() as rows:
-            seen = rows.run(key)
-            if seen is None:
-                return NoSuchRun()
-            change = changes.dismiss(seen, now=now)
-            return change if isinstance(change, Conflict) else Settled(rows.apply(change, now))
+        return self._change(key, lambda seen: changes.dismiss(seen, now=now), now)
 
     def settle_publication(
         self, run: Run, status: Status, detail: str, *, now: datetime
@@ -433,6 +418,17 @@ class SqliteStore:
                 (consumer, sequence),
             )
             rows.db.execute("DELETE FROM stream WHERE sequence <= (SELECT min(position) FROM consumers)")
+
+    def _change(
+        self, key: RunKey, change_of: Callable[[Run], changes.Change | Conflict], now: datetime
+    ) -> Settled | Conflict | NoSuchRun:
+        """Apply what somebody without a lease makes of the row as it is."""
+        with self._transaction() as rows:
+            seen = rows.run(key)
+            if seen is None:
+                return NoSuchRun()
+            change = change_of(seen)
+            return change if isinstance(change, Conflict) else Settled(rows.apply(change, now))
 
     @contextmanager
     def _transaction(self) -> Iterator["_Rows"]:

@@ -223,29 +223,11 @@ class DynamoStore:
 
     def skip(self, message: RunMessage, reason: SkipReason, detail: str, *, now: datetime) -> Settled | AlreadyThere:
         """Record that the slot is deliberately not drafted."""
-        seen: Run | None = None
-        for _ in range(ROUNDS):
-            change = changes.skip(seen, message, reason, detail, now=now)
-            if isinstance(change, AlreadyThere):
-                return change
-            failed = self._commit([self._run(change), *self._week(change)], now)
-            if failed is None:
-                return Settled(change.after)
-            seen = failed.run
-        raise StoreBusy(f"run {message.key} kept changing while it was skipped")
+        return self._record(message.key, lambda seen: changes.skip(seen, message, reason, detail, now=now), now)
 
     def queue(self, message: RunMessage, *, now: datetime) -> Settled | AlreadyThere:
         """Record that a run was asked for, where no row is."""
-        seen: Run | None = None
-        for _ in range(ROUNDS):
-            change = changes.queue(seen, message, now=now)
-            if isinstance(change, AlreadyThere):
-                return change
-            failed = self._commit([self._run(change)], now)
-            if failed is None:
-                return Settled(change.after)
-            seen = failed.run
-        raise StoreBusy(f"run {message.key} kept changing while it was queued")
+        return self._record(message.key, lambda seen: changes.queue(seen, message, now=now), now)
 
     def remind(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:
         """Note that a waiting run's message was sent once more."""
@@ -410,6 +392,21 @@ class DynamoStore:
                 case failed:
                     raise _disagreement(change, failed)
         raise StoreBusy(f"run {key} kept changing")
+
+    def _record(
+        self, key: RunKey, change_of: Callable[[Run | None], Change | AlreadyThere], now: datetime
+    ) -> Settled | AlreadyThere:
+        """Apply what becomes of a run that most probably has no row."""
+        seen: Run | None = None
+        for _ in range(ROUNDS):
+            change = change_of(seen)
+            if isinstance(change, AlreadyThere):
+                return change
+            failed = self._commit([self._run(change), *self._week(change)], now)
+            if failed is None:
+                return Settled(change.after)
+            seen = failed.run
+        raise StoreBusy(f"run {key} kept changing while it was recorded")
 
     def _run(self, change: Change) -> _Write:
         """Write the run's row, if it still is the one that was seen."""
