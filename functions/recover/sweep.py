@@ -110,9 +110,10 @@ class _Sweep:
         So it is swept by its new one as soon as each of them has its row, at the latest when their grace is over.
         """
         horizon = (self.now - SETTLING).replace(microsecond=0) + timedelta(seconds=1)
-        has_changed = known is not None and known.definition.modified < summary.modified
-        if known is not None and has_changed and not self._closes(known, min(horizon, summary.modified)):
-            return
+        if known is not None and known.definition.modified < summary.modified:
+            is_closed = self._closes(known, min(horizon, summary.modified))
+            if not is_closed:
+                return
         if known is None or known.definition.summary != summary:
             definition = self.schedules.get(summary.arn)
             known = SweptSchedule(definition, max(_mark(known), definition.created, definition.modified))
