@@ -1,6 +1,5 @@
 """A drafter's file: what it reads, what it is told, and what bounds it."""
 
-import re
 import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
@@ -8,18 +7,14 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    TypeAdapter,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
+from drafter_file.channels import ChannelSetting
+from drafter_file.digest import FeedSource, MailSource
+from drafter_file.fields import Count, Strict, Words
+from drafter_file.monitor import HealthSource
+from drafter_file.report import TableSource
+from drafter_file.sync import DocumentsSource
 from galley.contract import DrafterName
 from galley.drafts import Channel
 from galley.explain import explain
@@ -38,105 +33,6 @@ class InvalidDrafter(ValueError):
     """A drafter's file that is missing or wrong. Its text is one line that names file, field and value."""
 
 
-def _a_prefix(value: object) -> object:
-    if isinstance(value, str) and (value.startswith("/") or ".." in value.split("/")):
-        raise ValueError("must be the beginning of a key, without a leading / and without ..")
-    return value
-
-
-def _an_address(value: object) -> object:
-    if isinstance(value, str) and not re.fullmatch(r"https?://[^\s/@]+(/\S*)?", value):
-        raise ValueError("must be an http or https address without a user name")
-    return value
-
-
-def _an_address_or_the_desk(value: object) -> object:
-    if isinstance(value, str) and not re.fullmatch(r"(https?://[^\s/@]+|desk:(?=/))(/\S*)?", value):
-        raise ValueError("must be an http or https address without a user name, or desk:/health for the review desk")
-    return value
-
-
-SourceId = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
-Prefix = Annotated[str, BeforeValidator(_a_prefix), StringConstraints(min_length=1, max_length=512)]
-Address = Annotated[str, BeforeValidator(_an_address), StringConstraints(max_length=2000)]
-AddressOrDesk = Annotated[str, BeforeValidator(_an_address_or_the_desk), StringConstraints(max_length=2000)]
-Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-Count = Annotated[int, Field(strict=True, ge=1)]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class MailSource(_Strict):
-    """Messages that Amazon SES (or anyone) puts under a prefix of the sources bucket, one object each."""
-
-    kind: Literal["mail"]
-    id: SourceId
-    prefix: Prefix
-    max_items: Count = Field(default=50, le=500)
-
-
-class FeedSource(_Strict):
-    """An RSS or Atom feed."""
-
-    kind: Literal["feed"]
-    id: SourceId
-    url: Address
-    max_items: Count = Field(default=50, le=500)
-
-
-class Metric(_Strict):
-    """One figure of a report: how the values of a column are put together over a window."""
-
-    name: Words
-    column: Words
-    aggregate: Literal["sum", "mean", "count", "min", "max", "last"]
-
-
-class TableSource(_Strict):
-    """A CSV table in the sources bucket: one row for each date."""
-
-    kind: Literal["table"]
-    id: SourceId
-    key: Prefix
-    date_column: Words
-    metrics: Annotated[tuple[Metric, ...], Field(min_length=1, max_length=20)]
-
-    @field_validator("metrics")
-    @classmethod
-    def _named_once(cls, metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
-        names = [metric.name for metric in metrics]
-        if len(set(names)) != len(names):
-            raise ValueError(f"names {names} repeat; give each metric its own name")
-        return metrics
-
-
-class DocumentsSource(_Strict):
-    """The documents under a prefix of the sources bucket."""
-
-    kind: Literal["documents"]
-    id: SourceId
-    prefix: Prefix
-
-    @field_validator("prefix")
-    @classmethod
-    def _outside_the_index(cls, prefix: str) -> str:
-        if prefix.startswith("index/") or "index/".startswith(prefix):
-            raise ValueError("takes in index/, where the index itself is kept; give the documents another prefix")
-        return prefix
-
-
-class HealthSource(_Strict):
-    """An address that answers when all is well."""
-
-    kind: Literal["health"]
-    id: SourceId
-    url: AddressOrDesk
-    expect_status: int = Field(default=200, strict=True, ge=100, le=599)
-    timeout_seconds: Count = Field(default=10, le=60)
-
-
 Source = Annotated[MailSource | FeedSource | TableSource | DocumentsSource | HealthSource, Field(discriminator="kind")]
 
 SOURCES_OF_SHAPE: Mapping[str, frozenset[str]] = {
@@ -147,21 +43,7 @@ SOURCES_OF_SHAPE: Mapping[str, frozenset[str]] = {
 }
 
 
-class ChannelSetting(_Strict):
-    """Where approved drafts go. ``s3`` writes them as Markdown under a prefix of the sources bucket."""
-
-    kind: Literal["s3"]
-    prefix: Prefix = "published/"
-
-    @field_validator("prefix")
-    @classmethod
-    def _where_publish_may_write(cls, prefix: str) -> str:
-        if not prefix.startswith("published/"):
-            raise ValueError("must begin with published/, the only place where publish may write")
-        return prefix
-
-
-class Drafter(_Strict):
+class Drafter(Strict):
     """One named producer of drafts. Its name is its file's.
 
     ``period_hours`` and ``timezone`` are the window of a manual run, which has no schedule.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from drafter import FeedSource, MailSource
+from drafter_file.digest import FeedSource, MailSource
 from galley.drafts import Item
 from galley.retry import RetryLater
 from galley.store import Cursor

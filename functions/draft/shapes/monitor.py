@@ -9,7 +9,7 @@ from typing import Literal, assert_never
 
 from pydantic import AwareDatetime
 
-from drafter import HealthSource
+from drafter_file.monitor import HealthSource
 from galley.drafts import Item
 from galley.instants import format_instant, in_utc
 from galley.store import Cursor

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import assert_never
 
-from drafter import Metric, TableSource
+from drafter_file.report import Metric, TableSource
 from galley.drafts import Item
 from galley.texts import listed
 from shapes.shape import Assignment, Material, Window

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from drafter import DocumentsSource
+from drafter_file.sync import DocumentsSource
 from galley.bucket import Bucket
 from galley.drafts import Item
 from galley.retry import NeverSucceeds

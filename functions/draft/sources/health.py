@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from drafter import HealthSource
+from drafter_file.monitor import HealthSource
 from galley.retry import NeverSucceeds
 from sources.fetch import Fetch, FetchError, FetchLimits, is_public
 

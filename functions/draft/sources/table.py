@@ -9,7 +9,7 @@ from datetime import date, datetime
 from decimal import Context, Decimal
 from zoneinfo import ZoneInfo
 
-from drafter import Metric, TableSource
+from drafter_file.report import Metric, TableSource
 from galley.bucket import Bucket, ObjectMissing, ObjectTooLarge, ObjectUnreadable
 from galley.retry import NeverSucceeds
 from galley.texts import clip

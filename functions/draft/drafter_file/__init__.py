@@ -1,0 +1,1 @@
+"""What a drafter's file may say, shape by shape."""
