@@ -25,7 +25,7 @@ from galley.retry import (
     judged,
     next_attempt,
 )
-from galley.runs import Run, SkipReason, Status
+from galley.runs import Run, RunKey, SkipReason, Status
 from galley.store import NO_CURSORS, Bill, Cursor, LeaseLost, Settled, StoreBusy
 from galley.texts import clip_bytes
 from shapes import digest, monitor, report, sync
@@ -160,6 +160,8 @@ class ClaimedRun:
             bucket=self._outside.bucket,
             fetch=self._outside.fetch,
             desk_url=self._outside.desk_url,
+            time_left=lambda: self.attempt.deadline - self._outside.now(),
+            earlier_run=lambda slot: self._outside.store.run(RunKey(drafter.name, slot)),
         )
         return SHAPES[drafter.shape].collect(assignment)
 

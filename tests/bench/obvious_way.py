@@ -130,6 +130,8 @@ class ObviousWay:
                 bucket=self.bucket,
                 fetch=fetch,
                 desk_url="",
+                time_left=lambda: timedelta(minutes=5),
+                earlier_run=lambda slot: None,
             )
         )
         brief = Brief(

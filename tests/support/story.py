@@ -257,7 +257,7 @@ def _comparable_cursor(cursor: dict[str, Any], names: Mapping[str, str]) -> dict
         cursor["seen"] = [names[seen] for seen in cursor["seen"]]
     if "documents" in cursor:
         cursor["documents"] = {
-            key: [sha256, names[f"index/nightly-sync/{key}.json {etag}"]]
-            for key, (sha256, etag) in cursor["documents"].items()
+            key: [sha256, names[f"index/nightly-sync/handbook/{key}.json {entry}"], names[f"{key} {tag}"], asked]
+            for key, (sha256, entry, tag, asked) in cursor["documents"].items()
         }
     return cursor

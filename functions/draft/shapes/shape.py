@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from drafter import Drafter
 from galley.bucket import Bucket
 from galley.drafts import Item
+from galley.runs import Run
 from galley.store import Cursor
 from sources.fetch import Fetch
 
@@ -30,6 +31,8 @@ class Assignment:
     ``window`` is asked for only by the shapes that need it, since the schedule must then be looked up, and ``cursors``
     (each source's, as stored with the last draft made from it) only by those that keep any.
     ``desk_url`` is the review desk's own address, what ``desk:`` stands for in a source.
+    ``time_left`` is what the run still has of its time, the model's call included. ``earlier_run`` returns what has
+    become of another run of the drafter, by its slot; each time it is asked it costs a request.
     """
 
     drafter: Drafter
@@ -40,6 +43,8 @@ class Assignment:
     bucket: Bucket
     fetch: Fetch
     desk_url: str
+    time_left: Callable[[], timedelta]
+    earlier_run: Callable[[datetime], Run | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,285 +1,472 @@
 """sync: the documents that changed are taken into the index, the counts are reconciled, and a note is drafted."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-
-from pydantic import Field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import assert_never
 
 from drafter_file.sync import DocumentsSource
-from galley.bucket import Bucket
 from galley.drafts import Item
-from galley.retry import NeverSucceeds
+from galley.instants import format_instant
+from galley.retry import RetryLater
 from galley.store import Cursor
-from galley.texts import listed
+from galley.texts import clip, counted, listed
+from shapes.deletes import REFUSAL_HOLDS, Deletes, Verdict, judge_deletes, most_deletes, moves, verdict
+from shapes.index import Index
+from shapes.manifest import Known, Manifest, check_room, moved_cursors, read_manifest
 from shapes.shape import Assignment, Material
-from sources.clean import clean_line, plain_text
-from sources.collected import CursorState, read_cursor
-from sources.documents import Document, Unreadable, chunks, list_documents, read_document
+from sources.clean import clean_line, plain_text, web_link
+from sources.documents import (
+    AtAddresses,
+    Document,
+    Gone,
+    Listed,
+    ListingFailed,
+    Place,
+    Reading,
+    Same,
+    UnderPrefix,
+    Unreadable,
+)
 
-MAX_CURSOR_BYTES = 250_000
-"""The list of documents is kept in one table row, which holds 400 KB."""
-MAX_KEY_BYTES = 1_024
-"""https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html"""
+RESERVED = timedelta(seconds=120)
+"""What is kept of the run's time for deleting, listing, the model's call and storing; a fetch may run over by 20 s."""
 MOST_ITEMS = 40
 ITEM_CHARS = 2_000
 _NAMED = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A document as it was last taken in: the SHA-256 of its bytes, and the etag of its entry in the index."""
-
-    sha256: str
-    entry: str
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What has become of the documents since they were last taken in. Keys are in order."""
-
-    added: tuple[str, ...]
-    changed: tuple[str, ...]
-    deleted: tuple[str, ...]
-    unchanged: tuple[str, ...]
-
-    @property
-    def any(self) -> bool:
-        """Whether there is something to write about."""
-        return bool(self.added or self.changed or self.deleted)
-
-
-def compare(before: Mapping[str, str], after: Mapping[str, str]) -> Changes:
-    """Return what changed between two sets of documents, each given as key -> hash."""
-    return Changes(
-        added=tuple(sorted(after.keys() - before.keys())),
-        changed=tuple(sorted(key for key in after.keys() & before.keys() if after[key] != before[key])),
-        deleted=tuple(sorted(before.keys() - after.keys())),
-        unchanged=tuple(sorted(key for key in after.keys() & before.keys() if after[key] == before[key])),
-    )
+_HELD_NAMED = 50
+_MOST_REASON_CHARS = 1_000
 
 
 def collect(assignment: Assignment) -> Material:
     """Bring the index up to date and return a note's material: one item for each document added, changed or deleted.
 
-    ``index/<drafter>/<key>.json`` is a document's entry: its key, title, hash and text in chunks. Entries are written
-    and removed here, before the cursor moves (it does so in the transaction that stores the draft). A run that dies or
-    fails in between leaves the old cursor: the next one finds the same changes, writes the same entries again and
-    drafts the note. The cursor also holds the etag of each entry, so an entry that such a run (or anyone else) left in
-    another state is seen in the listing of the index and written anew, even if its document has meanwhile gone back to
-    what it was. Nothing is removed unless both listings were complete, nor when the prefix is suddenly empty.
+    Entries of the index are written and removed here, before the cursor moves (it does so in the transaction that
+    stores the draft). A run that dies or fails in between leaves the old cursor: the next one finds the same changes,
+    writes the same entries again and drafts the note. The cursor also holds the etag of each entry, so an entry that
+    such a run (or anyone else) left in another state is seen in the listing of the index and written anew, even if its
+    document has meanwhile gone back to what it was.
+
+    Nothing is deleted unless both listings were complete and every new document was read: only then it is known that a
+    document did not just move. What is too much to delete at once (``shapes.deletes``) stays in the index, the draft
+    asks, and the next run after its approval deletes what is still gone.
+
+    New documents are read first, then the others from where the last run stopped. What is not reached before the run's
+    time is nearly up is named, stays as it is, and comes first in the next run.
+
+    A source whose list cannot be read does not hold up the others; a warning names it.
 
     Raises:
-        NeverSucceeds: ``documents_gone``, ``too_many_documents`` or ``invalid_cursor``.
+        RetryLater: ``sources_unavailable``, when no source's list can be read.
+        NeverSucceeds: ``too_many_documents`` or ``invalid_cursor``.
     """
-    index = _Index(assignment.bucket, assignment.drafter.name)
-    synced = [
-        _sync(assignment.bucket, index, source, assignment.cursors().get(source.id))
-        for source in assignment.drafter.sources
-        if isinstance(source, DocumentsSource)
-    ]
-    cursors = {one.source.id: one.cursor for one in synced if one.cursor is not None}
-    warnings = tuple(warning for one in synced for warning in one.warnings)
-    if not any(one.changes.any for one in synced):
-        return Material(cursors=cursors, nothing_new="; ".join((*(_quiet(one) for one in synced), *warnings)))
-    notes = [note for one in synced for note in one.notes]
-    notes.sort(key=lambda note: note.rank)
-    if left_out := [note.key for note in notes[MOST_ITEMS:]]:
+    sources = [source for source in assignment.drafter.sources if isinstance(source, DocumentsSource)]
+    looks = [_look(assignment, source, len(sources) - place) for place, source in enumerate(sources)]
+    synced = [look for look in looks if isinstance(look, _Synced)]
+    if not synced:
+        failed = "; ".join(warning for look in looks for warning in look.warnings)
+        raise RetryLater("sources_unavailable", clip(f"no list of documents can be read: {failed}", _MOST_REASON_CHARS))
+    warnings = tuple(warning for look in looks for warning in look.warnings)
+    cursors = {name: cursor for one in synced for name, cursor in one.cursors.items()}
+    if not any(one.is_news for one in synced):
+        told = "; ".join((*(_quiet(one) for one in synced), *warnings))
+        return Material(cursors=cursors, nothing_new=clip(told, _MOST_REASON_CHARS))
+    notes = sorted((note for one in synced for note in one.notes), key=lambda note: note.rank)
+    if left_out := [note.name for note in notes[MOST_ITEMS:]]:
         warnings += (f"{len(left_out)} more documents changed; they are not shown here: {listed(left_out, _NAMED)}",)
     items = tuple(note.item(f"d{place}") for place, note in enumerate(notes[:MOST_ITEMS], start=1))
-    return Material(items=items, figures=_counts(synced), warnings=warnings, cursors=cursors)
+    return Material(items=items, figures=_figures(synced), warnings=warnings, cursors=cursors)
 
 
-class _State(CursorState):
-    """The cursor: key -> hash and etag."""
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """How many documents were and are in the index, and what became of each, in the order of the figures' columns.
 
-    documents: Mapping[str, tuple[str, str]] = Field(default_factory=dict)
+    ``held`` are gone and still in the index; ``failed`` and ``unread`` stay in it if they were.
+    """
+
+    before: int
+    added: int
+    changed: int
+    moved: int
+    deleted: int
+    unchanged: int
+    failed: int
+    held: int
+    unread: int
+    after: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """One document that was added, changed or deleted; ``rank`` puts the changed ones first."""
+    """What is told of one document; the lowest ``rank`` comes first. ``name`` is on one line."""
 
     rank: int
-    key: str
+    name: str
     title: str
     text: str
+    source: str
+    link: str | None = None
 
     def item(self, item_id: str) -> Item:
-        return Item(id=item_id, title=self.title, text=self.text, source=self.key)
+        return Item(id=item_id, title=self.title, text=self.text, source=self.source, link=self.link)
 
 
 @dataclass(frozen=True, slots=True)
 class _Synced:
-    """One source, after the index was brought up to date. ``cursor`` is None when it need not move."""
+    """One source, after the index was brought up to date. ``cursors`` are those that must move."""
 
     source: DocumentsSource
-    changes: Changes
+    counts: _Counts
+    deletes: Deletes
     notes: Sequence[_Note]
-    before: int
-    after: int
-    cursor: Cursor | None
+    cursors: Mapping[str, Cursor]
     warnings: Sequence[str]
+
+    @property
+    def is_news(self) -> bool:
+        """Whether there is something to write about."""
+        counts = self.counts
+        return bool(counts.added or counts.changed or counts.moved or counts.deleted or self.deletes.ask)
 
 
 @dataclass(frozen=True, slots=True)
-class _Index:
-    """The drafter's part of the index."""
+class _Unlisted:
+    """A source of which there is no complete listing."""
 
-    bucket: Bucket
-    drafter: str
-
-    def entry_key(self, key: str) -> str:
-        return f"index/{self.drafter}/{key}.json"
-
-    def etags(self, prefix: str) -> dict[str, str]:
-        """Return the etag of each entry whose document is under the prefix, by the document's key."""
-        root = f"index/{self.drafter}/"
-        return {
-            info.key.removeprefix(root).removesuffix(".json"): info.etag
-            for info in self.bucket.list(root + prefix)
-            if info.key.endswith(".json")
-        }
-
-    def write(self, document: Document) -> None:
-        entry = {
-            "id": document.key,
-            "title": document.title,
-            "sha256": document.sha256,
-            "chunks": list(chunks(document.text)),
-        }
-        body = json.dumps(entry, ensure_ascii=False, sort_keys=True, indent=1).encode()
-        self.bucket.put(self.entry_key(document.key), body, content_type="application/json")
-
-    def remove(self, key: str) -> None:
-        self.bucket.delete(self.entry_key(key))
+    warnings: Sequence[str]
 
 
-def _sync(bucket: Bucket, index: _Index, source: DocumentsSource, cursor: Cursor | None) -> _Synced:
-    known = _known(cursor, source)
-    keys = list_documents(bucket, source.prefix)
-    _check_listing(keys, known, source)
-    entries = index.etags(source.prefix)
-    hashes: dict[str, str] = {}
-    notes: list[_Note] = []
-    unreadable: list[str] = []
-    repaired: list[str] = []
-    for key in keys:
-        document = _read(bucket, index, key)
-        if document is None:
-            continue
-        was = known.get(key)
-        if isinstance(document, Unreadable):
-            unreadable.append(f"{clean_line(key, 200)} {document.why}")
-            if was is not None:
-                hashes[key] = was.sha256
-            continue
-        hashes[key] = document.sha256
-        if was is None or was.sha256 != document.sha256:
-            notes.append(_note(document, is_new=was is None))
-        elif entries.get(key) == was.entry:
-            continue
-        else:
-            repaired.append(key)
-        index.write(document)
-    for key in sorted(entries.keys() - hashes.keys()):
+@dataclass(slots=True)
+class _Found:
+    """What reading the documents gave, each under its key.
+
+    ``added``, ``changed`` and ``repaired`` have new entries in the index; ``same`` did not change. ``failed`` says why
+    one cannot be read. ``vanished`` were listed and are gone, ``unread`` were not reached.
+    """
+
+    added: dict[str, Known] = field(default_factory=dict)
+    changed: dict[str, Known] = field(default_factory=dict)
+    repaired: dict[str, Known] = field(default_factory=dict)
+    same: dict[str, Known] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    vanished: set[str] = field(default_factory=set)
+    unread: list[str] = field(default_factory=list)
+    last: str = ""
+    notes: dict[str, _Note] = field(default_factory=dict)
+
+    @property
+    def written(self) -> dict[str, Known]:
+        """Every document whose entry was written in this run."""
+        return self.added | self.changed | self.repaired
+
+
+def _look(assignment: Assignment, source: DocumentsSource, sources_left: int) -> _Synced | _Unlisted:
+    index = Index(assignment.bucket, assignment.drafter.name, source.id)
+    manifest = read_manifest(assignment.cursors(), source)
+    place = _place(assignment, source)
+    try:
+        there = {one.key: one for one in place.list()}
+    except ListingFailed as error:
+        return _Unlisted([f"{source.id}: {clean_line(str(error), 500)}; nothing of it was compared"])
+    check_room(source, there.keys() | manifest.documents.keys())
+    entries = index.etags()
+    found = _read_all(source, place, index, there, manifest, entries, _clock(assignment, sources_left))
+    gone = {key: known.sha256 for key, known in manifest.documents.items() if key not in there or key in found.vanished}
+    moved = moves(gone, {key: known.sha256 for key, known in found.added.items()})
+    unmoved = gone.keys() - set(moved.values())
+    are_all_new_read = all(key in manifest.documents for key in found.unread)
+    deletes = Deletes()
+    if are_all_new_read:
+        deletes = _judge(assignment, source, manifest, len(there) - len(found.vanished), unmoved)
+    kept = unmoved - set(deletes.now)
+    documents = _documents(assignment, manifest, found, kept, deletes)
+    taken_out = entries.keys() - documents.keys()
+    for key in sorted(taken_out):
         index.remove(key)
-    changes = compare({key: one.sha256 for key, one in known.items()}, hashes)
-    notes += [_gone(key) for key in changes.deleted]
-    entries = index.etags(source.prefix)
-    now_known = {key: Known(sha256, entries.get(key, "")) for key, sha256 in hashes.items()}
+    after = index.etags()
+    documents |= {key: replace(one, entry=after.get(key, "")) for key, one in found.written.items()}
+    counts = _counts(manifest, found, moved, deletes, kept, len(after))
     return _Synced(
         source=source,
-        changes=changes,
-        notes=notes,
-        before=len(known),
-        after=len(entries),
-        cursor=None if now_known == known else _cursor(now_known),
+        counts=counts,
+        deletes=deletes,
+        notes=_notes(source, found, moved, deletes, counts),
+        cursors=moved_cursors(assignment.cursors(), source, Manifest(documents, found.last)),
         warnings=[
-            *_about_documents(source, unreadable, repaired),
-            *_reconcile(source, changes, len(known), hashes.keys(), entries.keys()),
+            f"{source.id}: {warning}"
+            for warning in (
+                *_about_documents(found, sorted(taken_out - manifest.documents.keys())),
+                *_about_deletes(manifest, deletes, [] if are_all_new_read else sorted(kept)),
+                *_reconcile(counts, documents.keys(), after.keys()),
+            )
         ],
     )
 
 
-def _known(cursor: Cursor | None, source: DocumentsSource) -> dict[str, Known]:
-    state = read_cursor(_State, cursor, f"the documents under {source.prefix!r}")
-    return {key: Known(sha256, entry) for key, (sha256, entry) in state.documents.items()}
+def _place(assignment: Assignment, source: DocumentsSource) -> Place:
+    if source.url is not None:
+        return AtAddresses(assignment.fetch, source.url)
+    return UnderPrefix(assignment.bucket, source.place)
 
 
-def _cursor(documents: Mapping[str, Known]) -> Cursor:
-    return {"documents": {key: [one.sha256, one.entry] for key, one in sorted(documents.items())}}
+def _clock(assignment: Assignment, sources_left: int) -> Callable[[], bool]:
+    """Return what tells whether this source's share of the run's time is used up."""
+    left = assignment.time_left()
+    until = left - max(left - RESERVED, timedelta()) / sources_left
+    return lambda: assignment.time_left() <= until
 
 
-def _check_listing(keys: Sequence[str], known: Mapping[str, Known], source: DocumentsSource) -> None:
-    if known and not keys:
-        raise NeverSucceeds(
-            "documents_gone",
-            f"{source.prefix} holds no documents, but {len(known)} were there before, and all are still in the index;"
-            f" put them back, or take source {source.id!r} out of the drafter's file",
-        )
-    size = len(json.dumps(_cursor({key: Known("0" * 64, "0" * 34) for key in keys}), ensure_ascii=False).encode())
-    if size > MAX_CURSOR_BYTES:
-        raise NeverSucceeds(
-            "too_many_documents",
-            f"{source.prefix} holds {len(keys)} documents; the list of them takes {size:,} bytes, and one source may"
-            f" take {MAX_CURSOR_BYTES:,}. Give each of its folders a source of its own in place of {source.id!r}",
-        )
+def reading_order(keys: Iterable[str], known: Collection[str], last: str) -> list[str]:
+    """Return in which order documents are read: new ones first, then those after the last one that was, around."""
+    return sorted(keys, key=lambda key: (key in known, key in known and key <= last, key))
 
 
-def _read(bucket: Bucket, index: _Index, key: str) -> Document | Unreadable | None:
-    if len(index.entry_key(key).encode()) > MAX_KEY_BYTES:
-        return Unreadable(key, "has too long a name for the index; shorten it")
-    return read_document(bucket, key)
+def _read_all(
+    source: DocumentsSource,
+    place: Place,
+    index: Index,
+    there: Mapping[str, Listed],
+    manifest: Manifest,
+    entries: Mapping[str, str],
+    is_time_up: Callable[[], bool],
+) -> _Found:
+    """Read what may have changed, and write its entries. ``there`` is what is listed, ``entries`` are their etags."""
+    found = _Found(last=manifest.last)
+    for key in reading_order(there, manifest.documents, manifest.last):
+        was = manifest.documents.get(key)
+        one = there[key]
+        stands = was if was is not None and entries.get(key) == was.entry else None
+        if stands is not None and one.tag and one.tag == stands.tag:
+            found.same[key] = stands
+        elif is_time_up():
+            found.unread.append(key)
+        else:
+            found.last = found.last if was is None else key
+            reading = _read(place, index, one, "" if stands is None else stands.tag)
+            _take(source, index, found, key, was, stands, reading)
+    if not found.unread:
+        found.last = ""
+    return found
 
 
-def _note(document: Document, *, is_new: bool) -> _Note:
-    key = clean_line(document.key, 300)
-    what = f"Added: {key}. It begins:" if is_new else f"Changed: {key}. It now begins:"
+def _read(place: Place, index: Index, one: Listed, tag: str) -> Reading:
+    if not index.has_room_for(one.key):
+        return Unreadable(one.key, "has too long a name for the index; shorten it")
+    return place.read(one, tag)
+
+
+def _take(
+    source: DocumentsSource,
+    index: Index,
+    found: _Found,
+    key: str,
+    was: Known | None,
+    stands: Known | None,
+    reading: Reading,
+) -> None:
+    """Note what was read, and write its entry unless the one that stands is right."""
+    match reading:
+        case Gone():
+            found.vanished.add(key)
+        case Unreadable(why=why):
+            found.failed[key] = why
+        case Same():
+            if stands is not None:
+                found.same[key] = stands
+        case Document() as document:
+            now = Known(document.sha256, "", document.tag)
+            if was is None:
+                found.added[key] = now
+            elif was.sha256 != now.sha256:
+                found.changed[key] = now
+            elif stands is not None:
+                found.same[key] = replace(stands, tag=now.tag)
+                return
+            else:
+                found.repaired[key] = now
+            index.write(document)
+            if key not in found.repaired:
+                found.notes[key] = _taken(source, document, is_new=was is None)
+        case _:
+            assert_never(reading)
+
+
+def _judge(
+    assignment: Assignment,
+    source: DocumentsSource,
+    manifest: Manifest,
+    left: int,
+    gone: Collection[str],
+) -> Deletes:
+    """Return what becomes of the documents that are gone, by what was asked and decided about each."""
+
+    @cache
+    def said(slot: str) -> Verdict:
+        return verdict(assignment.earlier_run(datetime.fromisoformat(slot).astimezone(UTC)), assignment.slot)
+
+    asked = {key: known.asked for key, known in manifest.documents.items() if known.asked}
+    return judge_deletes(
+        {key: said(asked[key]) if key in asked else None for key in gone},
+        source=source,
+        before=len(manifest.documents),
+        left=left,
+        returned=[key for key in asked if key not in gone and said(asked[key]) is Verdict.REFUSED],
+    )
+
+
+def _documents(
+    assignment: Assignment, manifest: Manifest, found: _Found, kept: Collection[str], deletes: Deletes
+) -> dict[str, Known]:
+    """Return what the index is to hold. What is there again is asked about no longer."""
+    known = manifest.documents
+    slot = format_instant(assignment.slot)
+    unseen = {key: known[key] for key in (*found.failed, *found.unread) if key in known}
+    there = {key: replace(one, asked="") for key, one in (found.same | unseen).items()}
+    asked = set(deletes.ask)
+    gone = {key: replace(known[key], asked=slot) if key in asked else known[key] for key in kept}
+    return {**there, **found.written, **gone}
+
+
+def _counts(
+    manifest: Manifest, found: _Found, moved: Mapping[str, str], deletes: Deletes, kept: Collection[str], after: int
+) -> _Counts:
+    return _Counts(
+        before=len(manifest.documents),
+        added=len(found.added) - len(moved),
+        changed=len(found.changed),
+        moved=len(moved),
+        deleted=len(deletes.now),
+        unchanged=len(found.same) + len(found.repaired),
+        failed=len(found.failed),
+        held=len(kept),
+        unread=len(found.unread),
+        after=after,
+    )
+
+
+def _name(key: str, limit: int = 200) -> str:
+    """Return a document's key for a person: on one line, and an address without its scheme, so that it is no link."""
+    return clean_line(key.removeprefix("https://").removeprefix("http://"), limit)
+
+
+def _note(source: DocumentsSource, rank: int, key: str, title: str, text: str) -> _Note:
+    name = _name(key, 300)
+    link = web_link(key)
+    return _Note(rank, name, title, text, name if link is None else source.id, link)
+
+
+def _taken(source: DocumentsSource, document: Document, *, is_new: bool) -> _Note:
+    name = _name(document.key, 300)
+    what = f"Added: {name}. It begins:" if is_new else f"Changed: {name}. It now begins:"
     text = f"{what}\n\n{plain_text(document.text, ITEM_CHARS)}"
-    return _Note(1 if is_new else 0, key, document.title, text)
+    return _note(source, 2 if is_new else 1, document.key, document.title, text)
 
 
-def _gone(key: str) -> _Note:
-    name = clean_line(key, 300)
-    return _Note(2, name, name, f"Deleted: {name}. It is no longer there and was taken out of the index.")
+def _notes(
+    source: DocumentsSource, found: _Found, moved: Mapping[str, str], deletes: Deletes, counts: _Counts
+) -> list[_Note]:
+    notes = [note for key, note in found.notes.items() if key not in moved]
+    for key, old in moved.items():
+        text = f"Moved: {_name(old, 300)} is now {_name(key, 300)}. Its content is the same."
+        notes.append(_note(source, 3, key, found.notes[key].title, text))
+    for key in deletes.now:
+        name = _name(key, 300)
+        text = f"Deleted: {name}. It is no longer there and was taken out of the index."
+        notes.append(_note(source, 4, key, name, text))
+    if deletes.ask:
+        what = counted(len(deletes.ask), "document is", "documents are")
+        text = f"{_request(source, deletes, counts)} They are: {listed([*map(_name, deletes.ask)], _HELD_NAMED)}"
+        title = f"{source.id}: {what} gone and still in the index"
+        notes.append(_Note(0, title, title, clip(text, ITEM_CHARS), source.id))
+    return notes
 
 
-def _about_documents(source: DocumentsSource, unreadable: list[str], repaired: list[str]) -> Iterable[str]:
-    if unreadable:
-        yield f"{source.id}: not taken in: {listed(unreadable, _NAMED)}"
-    if repaired:
-        names = listed([clean_line(key, 200) for key in repaired], _NAMED)
-        yield f"{source.id}: entries of the index were missing or not as they had been stored, written anew: {names}"
+def _request(source: DocumentsSource, deletes: Deletes, counts: _Counts) -> str:
+    """Return what approving this draft allows, in a sentence or two that stand in the draft itself."""
+    number, limit = len(deletes.ask), most_deletes(source, counts.before)
+    because = f" More than {limit} at once are deleted only with approval." if number > limit else ""
+    return (
+        f"Held for approval: {number} of {counts.before} documents are gone and still in the index.{because} Approving"
+        " this draft lets the next run take out those that are still gone; rejecting it keeps them."
+    )
 
 
-def _reconcile(
-    source: DocumentsSource, changes: Changes, before: int, expected: Iterable[str], found: Iterable[str]
-) -> Iterable[str]:
+def _about_documents(found: _Found, stray: Sequence[str]) -> Iterator[str]:
+    if found.failed:
+        yield f"not taken in: {listed([f'{_name(key)} {why}' for key, why in found.failed.items()], _NAMED)}"
+    if found.repaired:
+        names = listed([*map(_name, found.repaired)], _NAMED)
+        yield f"entries of the index were missing or not as they had been stored, written anew: {names}"
+    if stray:
+        yield f"entries of the index that belonged to no document, removed: {listed([*map(_name, stray)], _NAMED)}"
+    if found.unread:
+        yield (
+            f"{counted(len(found.unread), 'document', 'documents')} not looked at before the run's time was nearly up;"
+            " the next run begins with them"
+        )
+
+
+def _about_deletes(manifest: Manifest, deletes: Deletes, undecided: Sequence[str]) -> Iterator[str]:
+    if undecided:
+        yield (
+            f"{counted(len(undecided), 'document', 'documents')} no longer listed; whether they moved or are gone is"
+            f" known when all new ones are read: {listed([*map(_name, undecided)], _NAMED)}"
+        )
+    if deletes.ask:
+        yield f"approving this draft lets these leave the index: {listed([*map(_name, deletes.ask)], _HELD_NAMED)}"
+    for slot, keys in _by_slot(manifest, deletes.open):
+        yield f"{counted(len(keys), 'delete waits', 'deletes wait')} for the decision on the draft of {slot}"
+    for slot, keys in _by_slot(manifest, deletes.refused):
+        yield (
+            f"{counted(len(keys), 'document is gone and stays', 'documents are gone and stay')} in the index, since the"
+            f" draft of {slot} was rejected; asked again {REFUSAL_HOLDS.days} days after that"
+        )
+
+
+def _by_slot(manifest: Manifest, keys: Iterable[str]) -> list[tuple[str, list[str]]]:
+    slots: dict[str, list[str]] = {}
+    for key in keys:
+        slots.setdefault(manifest.documents[key].asked, []).append(key)
+    return sorted(slots.items())
+
+
+def _reconcile(counts: _Counts, expected: Collection[str], found: Collection[str]) -> Iterator[str]:
     """Say where the index is not what it must be: before + added - deleted entries, one for each document."""
-    expected, found = set(expected), set(found)
-    if before + len(changes.added) - len(changes.deleted) == len(found) and expected == found:
+    if counts.before + counts.added - counts.deleted == counts.after and set(expected) == set(found):
         return
-    differing = listed([clean_line(key, 200) for key in sorted(expected ^ found)], _NAMED)
+    differing = listed([_name(key) for key in sorted({*expected} ^ {*found})], _NAMED)
     yield (
-        f"{source.id}: the counts do not agree: {before} before + {len(changes.added)} added - {len(changes.deleted)}"
-        f" deleted, but {len(found)} are in the index; missing there or too many: {differing}"
+        f"the counts do not agree: {counts.before} before + {counts.added} added - {counts.deleted} deleted, but"
+        f" {counts.after} are in the index; missing there or too many: {differing}"
     )
 
 
 def _quiet(one: _Synced) -> str:
-    documents = "1 document" if one.after == 1 else f"{one.after or 'no'} documents"
-    return f"{one.source.prefix} has not changed, {documents}"
+    documents = counted(one.counts.after, "document", "documents") if one.counts.after else "no documents"
+    return f"{one.source.place} has not changed, {documents}"
 
 
-def _counts(synced: Sequence[_Synced]) -> str:
+def _figures(synced: Sequence[_Synced]) -> str:
+    columns = ("Added", "Changed", "Moved", "Deleted", "Unchanged", "Failed", "Held", "Not read")
     lines = [
-        "| Documents | Before | Added | Changed | Deleted | Unchanged | Now in the index |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        f"| Documents | Before | {' | '.join(columns)} | Now in the index |",
+        f"| --- |{' ---: |' * (len(columns) + 2)}",
     ]
     for one in synced:
-        changes = one.changes
-        counts = (changes.added, changes.changed, changes.deleted, changes.unchanged)
-        name = " ".join(one.source.prefix.replace("`", "'").replace("|", "\\|").split())
-        lines.append(f"| `{name}` | {one.before} | {' | '.join(str(len(keys)) for keys in counts)} | {one.after} |")
+        place = _code(one.source.place).replace("|", "\\|")
+        lines.append(f"| {place} | {' | '.join(map(str, astuple(one.counts)))} |")
+    asking = [one for one in synced if one.deletes.ask]
+    for one in asking:
+        names = listed([_code(key) for key in one.deletes.ask], max(1, _HELD_NAMED // len(asking)))
+        lines += ["", f"**{_code(one.source.id)}: {_request(one.source, one.deletes, one.counts)}** They are: {names}"]
+    for one in synced:
+        if one.deletes.allowed:
+            lines += ["", f"{_code(one.source.id)}: deleted by approval: {len(one.deletes.allowed)}"]
     return "\n".join(lines)
+
+
+def _code(text: str) -> str:
+    """Return a name as Markdown in which nothing of it is live."""
+    return f"`{_name(text, 120).replace('`', chr(39))}`"

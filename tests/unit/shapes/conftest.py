@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from drafter import Drafter
+from galley.runs import Run
 from shapes.shape import Assignment, Cursor, Fetch, Window
 from sources.fetch import Fetched
 from support.memory_bucket import MemoryBucket
@@ -40,6 +41,8 @@ def assign(bucket: MemoryBucket) -> Assign:
         cursors: Mapping[str, Cursor] | None = None,
         fetch: Fetch = _no_fetch,
         desk_url: str = "http://127.0.0.1:8700",
+        time_left: Callable[[], timedelta] = lambda: timedelta(minutes=5),
+        earlier_run: Callable[[datetime], Run | None] | None = None,
     ) -> Assignment:
         def given() -> Window:
             assert window is not None, "this shape must not ask for its window"
@@ -54,6 +57,8 @@ def assign(bucket: MemoryBucket) -> Assign:
             bucket=bucket,
             fetch=fetch,
             desk_url=desk_url,
+            time_left=time_left,
+            earlier_run=earlier_run or _no_earlier_run,
         )
 
     return make
@@ -66,6 +71,10 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"{folder} is not here")
     return folder
+
+
+def _no_earlier_run(slot: datetime) -> Run | None:
+    raise AssertionError(f"this shape must not ask for the run of {slot}")
 
 
 def _no_fetch(url: str, **_: Any) -> Fetched:

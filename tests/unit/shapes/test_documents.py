@@ -2,14 +2,14 @@
 
 import pytest
 
-from sources.documents import CHUNK_CHARS, Document, chunks, read_document
+from sources.documents import CHUNK_CHARS, Document, Listed, UnderPrefix, Unreadable, chunks, chunks_of, read_document
 from support.memory_bucket import MemoryBucket
 
 
 def read(bucket: MemoryBucket, text: str, name: str = "page.md") -> Document:
     """Return a document with this text."""
     bucket.put(f"docs/{name}", text.encode(), content_type="text/plain")
-    document = read_document(bucket, f"docs/{name}")
+    document = UnderPrefix(bucket, "docs/").read(Listed(f"docs/{name}", "a tag"), "")
     assert isinstance(document, Document)
     return document
 
@@ -36,10 +36,11 @@ def test_a_title_is_the_first_heading_or_the_name(bucket: MemoryBucket, text: st
 
 
 def test_a_page_of_html_is_read_for_its_words(bucket: MemoryBucket) -> None:
-    page = "<html><head><title>x</title></head><body><p>Hello <b>you</b></p><p hidden>secret</p></body></html>"
+    head = "<html><head><title>Two &amp; a half</title></head>"
+    page = f"{head}<body><p>Hello <b>you</b></p><p hidden>secret</p></body></html>"
     document = read(bucket, page, "page.HTML")
     assert document.text == "Hello you"
-    assert document.title == "page.HTML"
+    assert document.title == "Two & a half"
 
 
 @pytest.mark.parametrize(
@@ -54,6 +55,9 @@ def test_a_page_of_html_is_read_for_its_words(bucket: MemoryBucket) -> None:
         ("a" * 1_501, ["a" * 1_500, "a"]),
         ("a" * 1_000 + "\n\n" + "b" * 1_000, ["a" * 1_000, "b" * 1_000]),
         ("a" * 748 + "\n \n\n" + "b" * 750, ["a" * 748 + "\n\n" + "b" * 750]),
+        ("One.\n\n# Two\n\nText.\n\nThree\n=====\n\nText.", ["One.", "# Two\n\nText.", "Three\n=====\n\nText."]),
+        ("One.\n\n=====\nTwo\n=====\n\nText.", ["One.", "=====\nTwo\n=====\n\nText."]),
+        ("# One\n\n## Two", ["# One", "## Two"]),
         ("a" * 1_400 + ". " + "b" * 300, ["a" * 1_400 + ".", "b" * 300]),
         ("a" * 1_400 + "\n" + "b" * 300, ["a" * 1_400, "b" * 300]),
         ("a" * 1_400 + " " + "b" * 300, ["a" * 1_400, "b" * 300]),
@@ -69,3 +73,37 @@ def test_chunks_keep_every_word() -> None:
     pieces = list(chunks(text))
     assert " ".join(pieces).split() == text.split()
     assert all(0 < len(piece) <= CHUNK_CHARS for piece in pieces)
+
+
+def test_a_chunk_keeps_its_id_when_other_sections_change() -> None:
+    sections = [f"# Section {number}\n\n" + "Words of it. " * 60 for number in range(5)]
+    before = list(chunks_of("\n\n".join(sections)))
+    sections.insert(1, "# New\n\nWords.")
+    sections[4] = "# Section 3\n\nOther words."
+    after = list(chunks_of("\n\n".join(sections)))
+    kept = {chunk.id: chunk.text for chunk in before}.items() & {chunk.id: chunk.text for chunk in after}.items()
+    assert [chunk.id in {name for name, _ in kept} for chunk in after] == [True, False, True, True, False, True]
+
+
+def test_chunks_of_one_text_have_ids_of_their_own() -> None:
+    first, second, third = chunks_of("# Same\n\n# Other\n\n# Same")
+    assert third.id == f"{first.id}-2"
+    assert len({first.id, second.id, third.id}) == 3
+
+
+@pytest.mark.parametrize("charset", ["no-such", "rot13", "base64"])
+def test_a_charset_that_is_none_is_told(charset: str) -> None:
+    found = read_document("https://a.example/", b"abc", "", is_html=False, charset=charset)
+    assert found == Unreadable("https://a.example/", f"says that it is written in {charset}, which is not known")
+
+
+def test_a_page_of_html_that_would_be_cut_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sources.documents.MAX_HTML_CHARS", 10)
+    found = read_document("a.html", b"<p>12345678</p>", "", is_html=True)
+    assert found == Unreadable("a.html", "has more than 10 characters of HTML; split it")
+
+
+def test_a_tag_that_is_too_long_is_not_kept() -> None:
+    found = read_document("a.md", b"# A", "t" * 101, is_html=False)
+    assert isinstance(found, Document)
+    assert found.tag == ""
