@@ -114,6 +114,26 @@ def test_a_budget_is_exact(tmp_path: Path) -> None:
     ("text", "said"),
     [
         pytest.param(
+            SYNC.replace("prefix", "url").replace("documents/", "https://a.example/") + 'prefix = "documents/"\n',
+            "sources[1] 'handbook': needs either a prefix of the bucket or the url of a list of addresses",
+            id="documents in two places",
+        ),
+        pytest.param(
+            SYNC.replace('prefix = "documents/"\n', ""),
+            "sources[1] 'handbook': needs either a prefix of the bucket or the url of a list of addresses",
+            id="documents nowhere",
+        ),
+        pytest.param(
+            SYNC + "max_delete_share = 10\n",
+            "sources[1] 'handbook': max_delete_share is 10: give at most 1.0",
+            id="a share in percent",
+        ),
+        pytest.param(
+            SYNC + "max_deletes = -1\n",
+            "sources[1] 'handbook': max_deletes is -1: give at least 0",
+            id="fewer deletes than none",
+        ),
+        pytest.param(
             DIGEST + 'colour = "green"\n',
             "sources[1] 'inbox': colour is not known; remove it or correct its name",
             id="unknown key of a source",

@@ -19,7 +19,7 @@ class DocumentsSource(Strict):
     prefix: Prefix | None = None
     url: Address | None = None
     max_deletes: Annotated[int, Field(strict=True, ge=0)] = 50
-    max_delete_share: Annotated[float, Field(ge=0, le=1)] = 0.1
+    max_delete_share: Annotated[float, Field(strict=True, ge=0, le=1)] = 0.1
 
     @field_validator("prefix")
     @classmethod

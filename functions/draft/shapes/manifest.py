@@ -4,8 +4,8 @@ All rows of a cursor move in the one transaction that stores the draft, so a man
 """
 
 import json
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from pydantic import Field
 
@@ -13,13 +13,16 @@ from drafter_file.sync import DocumentsSource
 from galley.retry import NeverSucceeds
 from galley.store import Cursor
 from sources.collected import CursorState, read_cursor
-from sources.documents import MAX_TAG_CHARS
+from sources.documents import MAX_TAG_CHARS, Listed
 
 PART_BYTES = 250_000
 """How much of a manifest one row of the table holds; it could be 400 KB."""
-MOST_PARTS = 8
-"""How many rows a manifest may have: what one transaction changes may be 4 MB.
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html"""
+MOST_BYTES = 7 * PART_BYTES
+"""How much all manifests of a drafter may take: one transaction may hold 4 MB, and that counts the old cursors, as the
+conditions of the new ones, and the draft's text with them.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+"""
+_MOST_PARTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,14 @@ class Manifest:
     last: str = ""
 
 
+def at_most(manifest: Manifest, there: Iterable[Listed]) -> Manifest:
+    """Return the largest manifest that can become of one when these documents are there."""
+    largest = Known("0" * 64, "0" * 34, asked="2026-01-01T00:00:00Z")
+    tags = dict.fromkeys(manifest.documents, "0" * MAX_TAG_CHARS)
+    tags |= {one.key: "0" * MAX_TAG_CHARS if one.tag is None else one.tag for one in there}
+    return Manifest({key: replace(largest, tag=tag) for key, tag in tags.items()})
+
+
 class _Part(CursorState):
     """One row: key -> hash, etag of the entry, tag, slot of the draft that asks."""
 
@@ -50,8 +61,8 @@ class _Part(CursorState):
     last: str = ""
 
 
-def read_manifest(cursors: Mapping[str, Cursor], source: DocumentsSource) -> Manifest:
-    """Return the manifest in a source's cursors.
+def read_manifest(cursors: Mapping[str, Cursor], source: DocumentsSource) -> Manifest | None:
+    """Return the manifest in a source's cursors, None if there is none or it holds nothing.
 
     Raises:
         NeverSucceeds: ``invalid_cursor``.
@@ -62,7 +73,15 @@ def read_manifest(cursors: Mapping[str, Cursor], source: DocumentsSource) -> Man
         part = read_cursor(_Part, cursors.get(name), f"the documents of {source.id!r}")
         documents |= {key: Known(*fields) for key, fields in part.documents.items()}
         last = last or part.last
-    return Manifest(documents, last)
+    return Manifest(documents, last) if documents else None
+
+
+def adopted(entries: Mapping[str, str], there: Container[str]) -> Manifest:
+    """Return the manifest of an index of which nothing is remembered: what nobody can write anew must not be lost.
+
+    ``entries`` are the etags of what is in it, ``there`` the documents that there are: those are taken in as new.
+    """
+    return Manifest({key: Known("", etag) for key, etag in entries.items() if key not in there})
 
 
 def moved_cursors(cursors: Mapping[str, Cursor], source: DocumentsSource, manifest: Manifest) -> dict[str, Cursor]:
@@ -78,36 +97,43 @@ def moved_cursors(cursors: Mapping[str, Cursor], source: DocumentsSource, manife
     return moved
 
 
-def check_room(source: DocumentsSource, keys: Collection[str]) -> None:
-    """See that a manifest of so many documents can be stored, before anything is done about them.
+def check_room(manifests: Iterable[Manifest]) -> None:
+    """See that these manifests of one drafter can be stored, before anything is done about their documents.
 
     Raises:
         NeverSucceeds: ``too_many_documents``.
     """
-    largest = Known("0" * 64, "0" * 34, "0" * MAX_TAG_CHARS, "2026-01-01T00:00:00Z")
-    if len(_split(dict.fromkeys(keys, largest))) > MOST_PARTS:
+    rows = [_bytes(key, known) for manifest in manifests for key, known in manifest.documents.items()]
+    if sum(rows) > MOST_BYTES:
         raise NeverSucceeds(
             "too_many_documents",
-            f"{source.place} holds {len(keys)} documents; the list of them takes more than the"
-            f" {MOST_PARTS * PART_BYTES:,} bytes that one source may take. Give each of its parts a source of its own"
-            f" in place of {source.id!r}",
+            f"there are {len(rows):,} documents; the list of them takes {sum(rows):,} bytes of the {MOST_BYTES:,} that"
+            " one drafter may remember. Give some of its sources, or some of their folders, to another drafter",
         )
 
 
 def _names(source: str) -> list[str]:
     """Return the ids of a source's cursors. No source can be called what the others are called: it has no dots."""
-    return [source, *(f"{source}.{number}" for number in range(2, MOST_PARTS + 1))]
+    return [source, *(f"{source}.{number}" for number in range(2, _MOST_PARTS + 1))]
 
 
 def _split(documents: Mapping[str, Known]) -> list[dict[str, list[str]]]:
     parts: list[dict[str, list[str]]] = [{}]
     size = 0
     for key, known in sorted(documents.items()):
-        row = [known.sha256, known.entry, known.tag, known.asked]
-        takes = len(json.dumps({key: row}))
+        takes = _bytes(key, known)
         if size + takes > PART_BYTES and parts[-1]:
             parts.append({})
             size = 0
-        parts[-1][key] = row
+        parts[-1][key] = _row(known)
         size += takes
     return parts
+
+
+def _row(known: Known) -> list[str]:
+    return [known.sha256, known.entry, known.tag, known.asked]
+
+
+def _bytes(key: str, known: Known) -> int:
+    """Return what a document takes in the JSON text of its row, where it is escaped to ASCII."""
+    return len(json.dumps({key: _row(known)}))

@@ -14,7 +14,7 @@ from galley.store import Cursor
 from galley.texts import clip, counted, listed
 from shapes.deletes import REFUSAL_HOLDS, Deletes, Verdict, judge_deletes, most_deletes, moves, verdict
 from shapes.index import Index
-from shapes.manifest import Known, Manifest, check_room, moved_cursors, read_manifest
+from shapes.manifest import Known, Manifest, adopted, at_most, check_room, moved_cursors, read_manifest
 from shapes.shape import Assignment, Material
 from sources.clean import clean_line, plain_text, web_link
 from sources.documents import (
@@ -62,12 +62,15 @@ def collect(assignment: Assignment) -> Material:
         NeverSucceeds: ``too_many_documents`` or ``invalid_cursor``.
     """
     sources = [source for source in assignment.drafter.sources if isinstance(source, DocumentsSource)]
-    looks = [_look(assignment, source, len(sources) - place) for place, source in enumerate(sources)]
-    synced = [look for look in looks if isinstance(look, _Synced)]
-    if not synced:
-        failed = "; ".join(warning for look in looks for warning in look.warnings)
-        raise RetryLater("sources_unavailable", clip(f"no list of documents can be read: {failed}", _MOST_REASON_CHARS))
-    warnings = tuple(warning for look in looks for warning in look.warnings)
+    listings = [_list(assignment, source) for source in sources]
+    whole = [listing for listing in listings if isinstance(listing, _Listing)]
+    unlisted = tuple(listing for listing in listings if isinstance(listing, str))
+    if not whole:
+        told = f"no list of documents can be read: {'; '.join(unlisted)}"
+        raise RetryLater("sources_unavailable", clip(told, _MOST_REASON_CHARS))
+    check_room(at_most(listing.manifest, listing.there.values()) for listing in whole)
+    synced = [_sync(assignment, listing, len(whole) - place) for place, listing in enumerate(whole)]
+    warnings = (*unlisted, *(warning for one in synced for warning in one.warnings))
     cursors = {name: cursor for one in synced for name, cursor in one.cursors.items()}
     if not any(one.is_news for one in synced):
         told = "; ".join((*(_quiet(one) for one in synced), *warnings))
@@ -132,10 +135,18 @@ class _Synced:
 
 
 @dataclass(frozen=True, slots=True)
-class _Unlisted:
-    """A source of which there is no complete listing."""
+class _Listing:
+    """A source of which all documents are listed, and all entries of its index, by the documents' keys.
 
-    warnings: Sequence[str]
+    ``manifest`` is what the last run knew of the index, ``entries`` are the etags of what is in it now.
+    """
+
+    source: DocumentsSource
+    place: Place
+    index: Index
+    there: Mapping[str, Listed]
+    entries: Mapping[str, str]
+    manifest: Manifest
 
 
 @dataclass(slots=True)
@@ -162,17 +173,23 @@ class _Found:
         return self.added | self.changed | self.repaired
 
 
-def _look(assignment: Assignment, source: DocumentsSource, sources_left: int) -> _Synced | _Unlisted:
-    index = Index(assignment.bucket, assignment.drafter.name, source.id)
-    manifest = read_manifest(assignment.cursors(), source)
+def _list(assignment: Assignment, source: DocumentsSource) -> _Listing | str:
+    """Return a source's listing, or a warning that there is none."""
     place = _place(assignment, source)
     try:
         there = {one.key: one for one in place.list()}
     except ListingFailed as error:
-        return _Unlisted([f"{source.id}: {clean_line(str(error), 500)}; nothing of it was compared"])
-    check_room(source, there.keys() | manifest.documents.keys())
+        return f"{source.id}: {clean_line(str(error), 500)}; nothing of it was compared"
+    index = Index(assignment.bucket, assignment.drafter.name, source.id)
     entries = index.etags()
-    found = _read_all(source, place, index, there, manifest, entries, _clock(assignment, sources_left))
+    manifest = read_manifest(assignment.cursors(), source) or adopted(entries, there)
+    return _Listing(source, place, index, there, entries, manifest)
+
+
+def _sync(assignment: Assignment, listing: _Listing, sources_left: int) -> _Synced:
+    """Bring the index of one source up to date, in its share of the time that is left for so many sources."""
+    source, index, there, manifest = listing.source, listing.index, listing.there, listing.manifest
+    found = _read_all(listing, _clock(assignment, sources_left))
     gone = {key: known.sha256 for key, known in manifest.documents.items() if key not in there or key in found.vanished}
     moved = moves(gone, {key: known.sha256 for key, known in found.added.items()})
     unmoved = gone.keys() - set(moved.values())
@@ -182,7 +199,7 @@ def _look(assignment: Assignment, source: DocumentsSource, sources_left: int) ->
         deletes = _judge(assignment, source, manifest, len(there) - len(found.vanished), unmoved)
     kept = unmoved - set(deletes.now)
     documents = _documents(assignment, manifest, found, kept, deletes)
-    taken_out = entries.keys() - documents.keys()
+    taken_out = listing.entries.keys() - documents.keys()
     for key in sorted(taken_out):
         index.remove(key)
     after = index.etags()
@@ -223,29 +240,22 @@ def reading_order(keys: Iterable[str], known: Collection[str], last: str) -> lis
     return sorted(keys, key=lambda key: (key in known, key in known and key <= last, key))
 
 
-def _read_all(
-    source: DocumentsSource,
-    place: Place,
-    index: Index,
-    there: Mapping[str, Listed],
-    manifest: Manifest,
-    entries: Mapping[str, str],
-    is_time_up: Callable[[], bool],
-) -> _Found:
-    """Read what may have changed, and write its entries. ``there`` is what is listed, ``entries`` are their etags."""
-    found = _Found(last=manifest.last)
-    for key in reading_order(there, manifest.documents, manifest.last):
-        was = manifest.documents.get(key)
-        one = there[key]
-        stands = was if was is not None and entries.get(key) == was.entry else None
+def _read_all(listing: _Listing, is_time_up: Callable[[], bool]) -> _Found:
+    """Read what may have changed, and write its entries."""
+    known = listing.manifest.documents
+    found = _Found(last=listing.manifest.last)
+    for key in reading_order(listing.there, known, listing.manifest.last):
+        was = known.get(key)
+        one = listing.there[key]
+        stands = was if was is not None and listing.entries.get(key) == was.entry else None
         if stands is not None and one.tag and one.tag == stands.tag:
             found.same[key] = stands
         elif is_time_up():
             found.unread.append(key)
         else:
             found.last = found.last if was is None else key
-            reading = _read(place, index, one, "" if stands is None else stands.tag)
-            _take(source, index, found, key, was, stands, reading)
+            reading = _read(listing.place, listing.index, one, "" if stands is None else stands.tag)
+            _take(listing, found, key, stands, reading)
     if not found.unread:
         found.last = ""
     return found
@@ -257,16 +267,9 @@ def _read(place: Place, index: Index, one: Listed, tag: str) -> Reading:
     return place.read(one, tag)
 
 
-def _take(
-    source: DocumentsSource,
-    index: Index,
-    found: _Found,
-    key: str,
-    was: Known | None,
-    stands: Known | None,
-    reading: Reading,
-) -> None:
+def _take(listing: _Listing, found: _Found, key: str, stands: Known | None, reading: Reading) -> None:
     """Note what was read, and write its entry unless the one that stands is right."""
+    was = listing.manifest.documents.get(key)
     match reading:
         case Gone():
             found.vanished.add(key)
@@ -286,9 +289,9 @@ def _take(
                 return
             else:
                 found.repaired[key] = now
-            index.write(document)
+            listing.index.write(document)
             if key not in found.repaired:
-                found.notes[key] = _taken(source, document, is_new=was is None)
+                found.notes[key] = _taken(listing.source, document, is_new=was is None)
         case _:
             assert_never(reading)
 

@@ -337,10 +337,8 @@ def test_too_many_documents_are_refused_before_anything_is_written(
     bucket: MemoryBucket, nights: Nights, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(bucket, **{f"n{number}": "# N" for number in range(200)})
-    monkeypatch.setattr(manifest, "PART_BYTES", 2_000)
-    with pytest.raises(
-        NeverSucceeds, match=r"docs/ holds 200 documents; .* Give each of its parts a source"
-    ) as failure:
+    monkeypatch.setattr(manifest, "MOST_BYTES", 20_000)
+    with pytest.raises(NeverSucceeds, match=r"there are 200 documents; .* to another drafter") as failure:
         nights.run()
     assert failure.value.reason == "too_many_documents"
     assert index(bucket) == {}
@@ -823,3 +821,15 @@ def test_pages_that_are_always_asked_for_are_asked_in_turn(nights: Nights, site:
     assert told[0] == "20 before, 8 changed, 12 not read, 20 now in the index"
     assert site.read == [f"https://docs.example/{name}" for name in MANY]
     assert nights.run().nothing_new
+
+
+def test_an_index_of_which_nothing_is_remembered_is_not_emptied_without_approval(
+    bucket: MemoryBucket, nights: Nights
+) -> None:
+    put(bucket, **{name: f"# {name}" for name in MANY})
+    nights.run()
+    nights.cursors = {}
+    put(bucket, **dict.fromkeys(MANY[:8]))
+    assert counts(nights.run()) == "8 before, 12 added, 8 held, 20 now in the index"
+    nights.decide(Status.APPROVED)
+    assert counts(nights.run()) == "20 before, 8 deleted, 12 unchanged, 12 now in the index"
