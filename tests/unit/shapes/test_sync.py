@@ -833,3 +833,23 @@ def test_an_index_of_which_nothing_is_remembered_is_not_emptied_without_approval
     assert counts(nights.run()) == "8 before, 12 added, 8 held, 20 now in the index"
     nights.decide(Status.APPROVED)
     assert counts(nights.run()) == "20 before, 8 deleted, 12 unchanged, 12 now in the index"
+
+
+def test_each_source_has_its_share_of_the_time(bucket: MemoryBucket, nights: Nights) -> None:
+    sources = [{"kind": "documents", "id": name, "prefix": f"docs/{name}/"} for name in ("one", "two")]
+    drafter = Drafter.model_validate({**DRAFTER.model_dump(), "sources": sources})
+    put(bucket, **{f"{source}/{name}": f"# {name}" for source in ("one", "two") for name in MANY})
+    material = nights.run(drafter=drafter, time_left=Slow(20))
+    assert counts(material) == "9 added, 11 not read, 9 now in the index"
+    assert counts(material, 1) == "8 added, 12 not read, 8 now in the index"
+
+
+def test_a_held_document_that_turns_up_elsewhere_has_moved(bucket: MemoryBucket, nights: Nights) -> None:
+    lose(bucket, nights, *MANY[:6])
+    put(bucket, elsewhere="# n00")
+    assert counts(nights.run()) == "20 before, 1 moved, 14 unchanged, 5 held, 20 now in the index"
+    asked = sorted(nights.runs)[-2]
+    nights.runs = {asked: nights.runs[asked]}
+    nights.decide(Status.APPROVED)
+    assert counts(nights.run()) == "20 before, 5 deleted, 15 unchanged, 15 now in the index"
+    assert sorted(index(bucket)) == ["elsewhere", *MANY[6:]]
