@@ -1,22 +1,33 @@
 """sync: the documents that changed are taken into the index, the counts are reconciled, and a note is drafted."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import assert_never
 
 from drafter_file.sync import DocumentsSource
-from galley.drafts import Item
 from galley.instants import format_instant
 from galley.retry import RetryLater
-from galley.store import Cursor
-from galley.texts import clip, counted, listed
-from shapes.deletes import REFUSAL_HOLDS, Deletes, Verdict, judge_deletes, most_deletes, moves, verdict
+from galley.texts import clip, listed
+from shapes.deletes import Deletes, Verdict, judge_deletes, moves, verdict
 from shapes.index import Index
 from shapes.manifest import Known, Manifest, adopted, at_most, check_room, moved_cursors, read_manifest
 from shapes.shape import Assignment, Material
-from sources.clean import clean_line, plain_text, web_link
+from shapes.sync_note import (
+    NAMED,
+    Counts,
+    Found,
+    Synced,
+    about_deletes,
+    about_documents,
+    figures_of,
+    notes_of,
+    quiet,
+    reconcile,
+    taken,
+)
+from sources.clean import clean_line
 from sources.documents import (
     AtAddresses,
     Document,
@@ -33,9 +44,6 @@ from sources.documents import (
 RESERVED = timedelta(seconds=120)
 """What is kept of the run's time for deleting, listing, the model's call and storing; a fetch may run over by 20 s."""
 MOST_ITEMS = 40
-ITEM_CHARS = 2_000
-_NAMED = 10
-_HELD_NAMED = 50
 _MOST_REASON_CHARS = 1_000
 
 
@@ -73,65 +81,13 @@ def collect(assignment: Assignment) -> Material:
     warnings = (*unlisted, *(warning for one in synced for warning in one.warnings))
     cursors = {name: cursor for one in synced for name, cursor in one.cursors.items()}
     if not any(one.is_news for one in synced):
-        told = "; ".join((*(_quiet(one) for one in synced), *warnings))
+        told = "; ".join((*(quiet(one) for one in synced), *warnings))
         return Material(cursors=cursors, nothing_new=clip(told, _MOST_REASON_CHARS))
     notes = sorted((note for one in synced for note in one.notes), key=lambda note: note.rank)
     if left_out := [note.name for note in notes[MOST_ITEMS:]]:
-        warnings += (f"{len(left_out)} more documents changed; they are not shown here: {listed(left_out, _NAMED)}",)
+        warnings += (f"{len(left_out)} more documents changed; they are not shown here: {listed(left_out, NAMED)}",)
     items = tuple(note.item(f"d{place}") for place, note in enumerate(notes[:MOST_ITEMS], start=1))
-    return Material(items=items, figures=_figures(synced), warnings=warnings, cursors=cursors)
-
-
-@dataclass(frozen=True, slots=True)
-class _Counts:
-    """How many documents were and are in the index, and what became of each, in the order of the figures' columns.
-
-    ``held`` are gone and still in the index; ``failed`` and ``unread`` stay in it if they were.
-    """
-
-    before: int
-    added: int
-    changed: int
-    moved: int
-    deleted: int
-    unchanged: int
-    failed: int
-    held: int
-    unread: int
-    after: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Note:
-    """What is told of one document; the lowest ``rank`` comes first. ``name`` is on one line."""
-
-    rank: int
-    name: str
-    title: str
-    text: str
-    source: str
-    link: str | None = None
-
-    def item(self, item_id: str) -> Item:
-        return Item(id=item_id, title=self.title, text=self.text, source=self.source, link=self.link)
-
-
-@dataclass(frozen=True, slots=True)
-class _Synced:
-    """One source, after the index was brought up to date. ``cursors`` are those that must move."""
-
-    source: DocumentsSource
-    counts: _Counts
-    deletes: Deletes
-    notes: Sequence[_Note]
-    cursors: Mapping[str, Cursor]
-    warnings: Sequence[str]
-
-    @property
-    def is_news(self) -> bool:
-        """Whether there is something to write about."""
-        counts = self.counts
-        return bool(counts.added or counts.changed or counts.moved or counts.deleted or self.deletes.ask)
+    return Material(items=items, figures=figures_of(synced), warnings=warnings, cursors=cursors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,30 +105,6 @@ class _Listing:
     manifest: Manifest
 
 
-@dataclass(slots=True)
-class _Found:
-    """What reading the documents gave, each under its key.
-
-    ``added``, ``changed`` and ``repaired`` have new entries in the index; ``same`` did not change. ``failed`` says why
-    one cannot be read. ``vanished`` were listed and are gone, ``unread`` were not reached.
-    """
-
-    added: dict[str, Known] = field(default_factory=dict)
-    changed: dict[str, Known] = field(default_factory=dict)
-    repaired: dict[str, Known] = field(default_factory=dict)
-    same: dict[str, Known] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-    vanished: set[str] = field(default_factory=set)
-    unread: list[str] = field(default_factory=list)
-    last: str = ""
-    notes: dict[str, _Note] = field(default_factory=dict)
-
-    @property
-    def written(self) -> dict[str, Known]:
-        """Every document whose entry was written in this run."""
-        return self.added | self.changed | self.repaired
-
-
 def _list(assignment: Assignment, source: DocumentsSource) -> _Listing | str:
     """Return a source's listing, or a warning that there is none."""
     place = _place(assignment, source)
@@ -186,7 +118,7 @@ def _list(assignment: Assignment, source: DocumentsSource) -> _Listing | str:
     return _Listing(source, place, index, there, entries, manifest)
 
 
-def _sync(assignment: Assignment, listing: _Listing, sources_left: int) -> _Synced:
+def _sync(assignment: Assignment, listing: _Listing, sources_left: int) -> Synced:
     """Bring the index of one source up to date, in its share of the time that is left for so many sources."""
     source, index, there, manifest = listing.source, listing.index, listing.there, listing.manifest
     found = _read_all(listing, _clock(assignment, sources_left))
@@ -205,18 +137,18 @@ def _sync(assignment: Assignment, listing: _Listing, sources_left: int) -> _Sync
     after = index.etags()
     documents |= {key: replace(one, entry=after.get(key, "")) for key, one in found.written.items()}
     counts = _counts(manifest, found, moved, deletes, kept, len(after))
-    return _Synced(
+    return Synced(
         source=source,
         counts=counts,
         deletes=deletes,
-        notes=_notes(source, found, moved, deletes, counts),
+        notes=notes_of(source, found, moved, deletes, counts),
         cursors=moved_cursors(assignment.cursors(), source, Manifest(documents, found.last)),
         warnings=[
             f"{source.id}: {warning}"
             for warning in (
-                *_about_documents(found, sorted(taken_out - manifest.documents.keys())),
-                *_about_deletes(manifest, deletes, [] if are_all_new_read else sorted(kept)),
-                *_reconcile(counts, documents.keys(), after.keys()),
+                *about_documents(found, sorted(taken_out - manifest.documents.keys())),
+                *about_deletes(manifest, deletes, [] if are_all_new_read else sorted(kept)),
+                *reconcile(counts, documents.keys(), after.keys()),
             )
         ],
     )
@@ -240,17 +172,17 @@ def reading_order(keys: Iterable[str], known: Collection[str], last: str) -> lis
     return sorted(keys, key=lambda key: (key in known, key in known and key <= last, key))
 
 
-def _read_all(listing: _Listing, is_time_up: Callable[[], bool]) -> _Found:
+def _read_all(listing: _Listing, is_time_up: Callable[[], bool]) -> Found:
     """Read what may have changed, and write its entries."""
     known = listing.manifest.documents
-    found = _Found(last=listing.manifest.last)
+    found = Found(last=listing.manifest.last)
     for key in reading_order(listing.there, known, listing.manifest.last):
         was = known.get(key)
         one = listing.there[key]
         stands = was if was is not None and listing.entries.get(key) == was.entry else None
         if stands is not None and one.tag and one.tag == stands.tag:
             found.same[key] = stands
-        elif is_time_up():
+        elif found.unread or is_time_up():
             found.unread.append(key)
         else:
             found.last = found.last if was is None else key
@@ -267,7 +199,7 @@ def _read(place: Place, index: Index, one: Listed, tag: str) -> Reading:
     return place.read(one, tag)
 
 
-def _take(listing: _Listing, found: _Found, key: str, stands: Known | None, reading: Reading) -> None:
+def _take(listing: _Listing, found: Found, key: str, stands: Known | None, reading: Reading) -> None:
     """Note what was read, and write its entry unless the one that stands is right."""
     was = listing.manifest.documents.get(key)
     match reading:
@@ -291,7 +223,7 @@ def _take(listing: _Listing, found: _Found, key: str, stands: Known | None, read
                 found.repaired[key] = now
             listing.index.write(document)
             if key not in found.repaired:
-                found.notes[key] = _taken(listing.source, document, is_new=was is None)
+                found.notes[key] = taken(listing.source, document, is_new=was is None)
         case _:
             assert_never(reading)
 
@@ -320,7 +252,7 @@ def _judge(
 
 
 def _documents(
-    assignment: Assignment, manifest: Manifest, found: _Found, kept: Collection[str], deletes: Deletes
+    assignment: Assignment, manifest: Manifest, found: Found, kept: Collection[str], deletes: Deletes
 ) -> dict[str, Known]:
     """Return what the index is to hold. What is there again is asked about no longer."""
     known = manifest.documents
@@ -333,9 +265,9 @@ def _documents(
 
 
 def _counts(
-    manifest: Manifest, found: _Found, moved: Mapping[str, str], deletes: Deletes, kept: Collection[str], after: int
-) -> _Counts:
-    return _Counts(
+    manifest: Manifest, found: Found, moved: Mapping[str, str], deletes: Deletes, kept: Collection[str], after: int
+) -> Counts:
+    return Counts(
         before=len(manifest.documents),
         added=len(found.added) - len(moved),
         changed=len(found.changed),
@@ -347,129 +279,3 @@ def _counts(
         unread=len(found.unread),
         after=after,
     )
-
-
-def _name(key: str, limit: int = 200) -> str:
-    """Return a document's key for a person: on one line, and an address without its scheme, so that it is no link."""
-    return clean_line(key.removeprefix("https://").removeprefix("http://"), limit)
-
-
-def _note(source: DocumentsSource, rank: int, key: str, title: str, text: str) -> _Note:
-    name = _name(key, 300)
-    link = web_link(key)
-    return _Note(rank, name, title, text, name if link is None else source.id, link)
-
-
-def _taken(source: DocumentsSource, document: Document, *, is_new: bool) -> _Note:
-    name = _name(document.key, 300)
-    what = f"Added: {name}. It begins:" if is_new else f"Changed: {name}. It now begins:"
-    text = f"{what}\n\n{plain_text(document.text, ITEM_CHARS)}"
-    return _note(source, 2 if is_new else 1, document.key, document.title, text)
-
-
-def _notes(
-    source: DocumentsSource, found: _Found, moved: Mapping[str, str], deletes: Deletes, counts: _Counts
-) -> list[_Note]:
-    notes = [note for key, note in found.notes.items() if key not in moved]
-    for key, old in moved.items():
-        text = f"Moved: {_name(old, 300)} is now {_name(key, 300)}. Its content is the same."
-        notes.append(_note(source, 3, key, found.notes[key].title, text))
-    for key in deletes.now:
-        name = _name(key, 300)
-        text = f"Deleted: {name}. It is no longer there and was taken out of the index."
-        notes.append(_note(source, 4, key, name, text))
-    if deletes.ask:
-        what = counted(len(deletes.ask), "document is", "documents are")
-        text = f"{_request(source, deletes, counts)} They are: {listed([*map(_name, deletes.ask)], _HELD_NAMED)}"
-        title = f"{source.id}: {what} gone and still in the index"
-        notes.append(_Note(0, title, title, clip(text, ITEM_CHARS), source.id))
-    return notes
-
-
-def _request(source: DocumentsSource, deletes: Deletes, counts: _Counts) -> str:
-    """Return what approving this draft allows, in a sentence or two that stand in the draft itself."""
-    number, limit = len(deletes.ask), most_deletes(source, counts.before)
-    because = f" More than {limit} at once are deleted only with approval." if number > limit else ""
-    return (
-        f"Held for approval: {number} of {counts.before} documents are gone and still in the index.{because} Approving"
-        " this draft lets the next run take out those that are still gone; rejecting it keeps them."
-    )
-
-
-def _about_documents(found: _Found, stray: Sequence[str]) -> Iterator[str]:
-    if found.failed:
-        yield f"not taken in: {listed([f'{_name(key)} {why}' for key, why in found.failed.items()], _NAMED)}"
-    if found.repaired:
-        names = listed([*map(_name, found.repaired)], _NAMED)
-        yield f"entries of the index were missing or not as they had been stored, written anew: {names}"
-    if stray:
-        yield f"entries of the index that belonged to no document, removed: {listed([*map(_name, stray)], _NAMED)}"
-    if found.unread:
-        yield (
-            f"{counted(len(found.unread), 'document', 'documents')} not looked at before the run's time was nearly up;"
-            " the next run begins with them"
-        )
-
-
-def _about_deletes(manifest: Manifest, deletes: Deletes, undecided: Sequence[str]) -> Iterator[str]:
-    if undecided:
-        yield (
-            f"{counted(len(undecided), 'document', 'documents')} no longer listed; whether they moved or are gone is"
-            f" known when all new ones are read: {listed([*map(_name, undecided)], _NAMED)}"
-        )
-    if deletes.ask:
-        yield f"approving this draft lets these leave the index: {listed([*map(_name, deletes.ask)], _HELD_NAMED)}"
-    for slot, keys in _by_slot(manifest, deletes.open):
-        yield f"{counted(len(keys), 'delete waits', 'deletes wait')} for the decision on the draft of {slot}"
-    for slot, keys in _by_slot(manifest, deletes.refused):
-        yield (
-            f"{counted(len(keys), 'document is gone and stays', 'documents are gone and stay')} in the index, since the"
-            f" draft of {slot} was rejected; asked again {REFUSAL_HOLDS.days} days after that"
-        )
-
-
-def _by_slot(manifest: Manifest, keys: Iterable[str]) -> list[tuple[str, list[str]]]:
-    slots: dict[str, list[str]] = {}
-    for key in keys:
-        slots.setdefault(manifest.documents[key].asked, []).append(key)
-    return sorted(slots.items())
-
-
-def _reconcile(counts: _Counts, expected: Collection[str], found: Collection[str]) -> Iterator[str]:
-    """Say where the index is not what it must be: before + added - deleted entries, one for each document."""
-    if counts.before + counts.added - counts.deleted == counts.after and set(expected) == set(found):
-        return
-    differing = listed([_name(key) for key in sorted({*expected} ^ {*found})], _NAMED)
-    yield (
-        f"the counts do not agree: {counts.before} before + {counts.added} added - {counts.deleted} deleted, but"
-        f" {counts.after} are in the index; missing there or too many: {differing}"
-    )
-
-
-def _quiet(one: _Synced) -> str:
-    documents = counted(one.counts.after, "document", "documents") if one.counts.after else "no documents"
-    return f"{one.source.place} has not changed, {documents}"
-
-
-def _figures(synced: Sequence[_Synced]) -> str:
-    columns = ("Added", "Changed", "Moved", "Deleted", "Unchanged", "Failed", "Held", "Not read")
-    lines = [
-        f"| Documents | Before | {' | '.join(columns)} | Now in the index |",
-        f"| --- |{' ---: |' * (len(columns) + 2)}",
-    ]
-    for one in synced:
-        place = _code(one.source.place).replace("|", "\\|")
-        lines.append(f"| {place} | {' | '.join(map(str, astuple(one.counts)))} |")
-    asking = [one for one in synced if one.deletes.ask]
-    for one in asking:
-        names = listed([_code(key) for key in one.deletes.ask], max(1, _HELD_NAMED // len(asking)))
-        lines += ["", f"**{_code(one.source.id)}: {_request(one.source, one.deletes, one.counts)}** They are: {names}"]
-    for one in synced:
-        if one.deletes.allowed:
-            lines += ["", f"{_code(one.source.id)}: deleted by approval: {len(one.deletes.allowed)}"]
-    return "\n".join(lines)
-
-
-def _code(text: str) -> str:
-    """Return a name as Markdown in which nothing of it is live."""
-    return f"`{_name(text, 120).replace('`', chr(39))}`"

@@ -14,12 +14,15 @@ from galley.bucket import ObjectInfo
 from galley.instants import format_instant
 from galley.retry import NeverSucceeds, RetryLater
 from galley.runs import Decision, Origin, Run, Status
-from shapes import manifest, sync
+from offline import OfflineModel
+from shapes import manifest, sync, sync_note
 from shapes.shape import Cursor, Material
 from sources.documents import CHUNK_CHARS
 from sources.fetch import Fetched, FetchError
+from support.briefs import a_brief
 from support.memory_bucket import MemoryBucket
 from support.outside import CONTRACT, SLOT
+from writing import compose, read_answer
 
 DAY = timedelta(days=1)
 DRAFTER = Drafter.model_validate(
@@ -379,7 +382,7 @@ def test_a_long_document_is_shown_by_its_beginning_and_kept_whole(bucket: Memory
     paragraphs = [f"Paragraph {number}: " + "word " * 60 for number in range(40)]
     put(bucket, long="# Long\n\n" + "\n\n".join(paragraphs))
     material = nights.run()
-    assert len(material.items[0].text) < sync.ITEM_CHARS + 200
+    assert len(material.items[0].text) < sync_note.ITEM_CHARS + 200
     chunks = chunks_of(bucket, "long")
     assert all(len(chunk) <= CHUNK_CHARS for chunk in chunks)
     assert [part.strip() for chunk in chunks for part in chunk.split("\n\n")][1:] == [
@@ -750,17 +753,45 @@ def test_a_page_whose_entry_was_lost_is_asked_for_whole(bucket: MemoryBucket, ni
     site.put(a="# A")
     nights.run()
     bucket.delete("index/nightly-sync/site/https://docs.example/a.json")
-    assert "written anew: docs.example/a" in str(nights.run().nothing_new)
+    assert "written anew: docs[.]example/a" in str(nights.run().nothing_new)
     assert len(site.read) == 2
+
+
+def test_a_run_that_found_no_change_in_its_time_says_so_and_the_next_goes_on(nights: Nights, site: Site) -> None:
+    site.put(**{name: f"# {name}" for name in MANY})
+    nights.run()
+    material = nights.run(time_left=Slow(9))
+    assert material.nothing_new == (
+        f"{LIST} shows no change so far, 20 documents; site: 12 documents not looked at before the run's time was"
+        " nearly up; the next run begins with them"
+    )
+    assert material.cursors["site"]["last"] == "https://docs.example/n07"
+
+
+def test_a_draft_about_pages_has_no_links_but_their_own(nights: Nights, site: Site) -> None:
+    site.put(**{f"{name}.html": f"# {name}" for name in MANY})
+    nights.run()
+    site.put(**{f"{name}.html": None for name in MANY[:4]}, other="See https://elsewhere.example/ now.")
+    assert warnings_of(nights.run()) == ("taken out, links that are no item's: https[:]//elsewhere[.]example/",)
+    site.put(**{f"{name}.html": None for name in MANY[4:14]})
+    material = nights.run()
+    assert "Held for approval: 10 of 17 documents" in material.figures
+    assert [one for one in warnings_of(material) if "links" in one] == []
+
+
+def warnings_of(material: Material) -> tuple[str, ...]:
+    """Return the warnings of the draft that the offline model makes of it."""
+    brief = a_brief(*material.items, figures=material.figures)
+    return compose(read_answer(OfflineModel().write(brief, remaining=DAY), brief), brief)[2]
 
 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (Fetched(404, {}, b"", ""), "docs.example/a answers 404; mend it, or take it off the list"),
-        (Fetched(304, {}, b"", ""), "docs.example/a answers 304"),
+        (Fetched(404, {}, b"", ""), "docs[.]example/a answers 404; mend it, or take it off the list"),
+        (Fetched(304, {}, b"", ""), "docs[.]example/a answers 304"),
         (FetchError("https://docs.example/a", "10.0.0.1 is not a public address"), "is not a public address"),
-        (Fetched(200, {}, b"\xff", ""), "docs.example/a is not text in UTF-8 (byte 0); convert it"),
+        (Fetched(200, {}, b"\xff", ""), "docs[.]example/a is not text in UTF-8 (byte 0); convert it"),
     ],
 )
 def test_a_page_that_cannot_be_read_is_named_and_stays_in_the_index(
@@ -819,6 +850,7 @@ def test_pages_that_are_always_asked_for_are_asked_in_turn(nights: Nights, site:
     site.read.clear()
     told = [counts(nights.run(time_left=Slow(9))) for _ in range(3)]
     assert told[0] == "20 before, 8 changed, 12 not read, 20 now in the index"
+    assert told[1] == "20 before, 8 changed, 12 not read, 20 now in the index"
     assert site.read == [f"https://docs.example/{name}" for name in MANY]
     assert nights.run().nothing_new
 
