@@ -22,16 +22,25 @@ class Sending:
 
 
 def schedule_named(schedules: Sequence[ScheduleDefinition], name: str) -> Sending:
-    """Return the schedule of that name or ARN.
+    """Return the schedule of that name or ARN, what it sends and when.
 
     Raises:
         NoSuchSchedule: there is none.
         galley.contract.InvalidTick: its input cannot be read.
         galley.schedule.InvalidSchedule: its expression or its timezone cannot be read.
     """
+    return _sending(definition_named(schedules, name))
+
+
+def definition_named(schedules: Sequence[ScheduleDefinition], name: str) -> ScheduleDefinition:
+    """Return the schedule of that name or ARN, whether or not its input and its expression can be read.
+
+    Raises:
+        NoSuchSchedule: there is none.
+    """
     for one in schedules:
         if name in {one.name, one.arn}:
-            return _sending(one)
+            return one
     raise NoSuchSchedule(f"no schedule is named {name!r}; {_those(schedules)}")
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from galley.queue import RunQueue
-from galley.schedules import Schedules
+from galley.schedules import SwitchableSchedules
 from galley.store import Store
 from galley.system import AwsSystem
 
@@ -24,7 +24,7 @@ class Stack:
 
     store: Store
     queue: RunQueue
-    schedules: Schedules
+    schedules: SwitchableSchedules
 
 
 def open_stack(name: str) -> Stack:

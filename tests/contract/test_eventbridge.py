@@ -1,14 +1,16 @@
 """The schedules of a group in EventBridge Scheduler."""
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from galley.schedules import ScheduleMissing, SchedulesUnavailable
+from galley.schedules import ScheduleMissing, ScheduleNotUnderstood, SchedulesUnavailable, State
 from galley.schedules.eventbridge import EventBridgeSchedules
 from support.aws import GROUP, Requests, client, error, watched
 
@@ -173,3 +175,139 @@ def test_a_listing_without_an_answer_says_that_scheduler_gives_none(
 
     with pytest.raises(SchedulesUnavailable):
         schedules.listed()
+
+
+def whole(**change: Any) -> dict[str, Any]:
+    """Return every field that a schedule of ours may have, none of them at its default."""
+    start = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
+    return {
+        "Description": "Weekday mornings",
+        "FlexibleTimeWindow": {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 5},
+        "StartDate": start,
+        "EndDate": start + timedelta(days=30),
+        "KmsKeyArn": "arn:aws:kms:eu-west-2:123456789012:key/1234",
+        "ActionAfterCompletion": "DELETE",
+        "Target": {
+            **TARGET,
+            "Input": INPUT,
+            "RetryPolicy": {"MaximumEventAgeInSeconds": 3600, "MaximumRetryAttempts": 3},
+            "DeadLetterConfig": {"Arn": "arn:aws:sqs:eu-west-2:123456789012:dead-ticks"},
+        },
+        **change,
+    }
+
+
+def told(name: str) -> dict[str, Any]:
+    """Return what Scheduler tells of a schedule, without what it alone writes."""
+    answer = client("scheduler").get_schedule(Name=name, GroupName=GROUP)
+    return {field: answer[field] for field in answer if field not in ("ResponseMetadata", "LastModificationDate")}
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_a_switch_changes_the_state_and_nothing_else(
+    schedules: EventBridgeSchedules, requests: Requests, state: State
+) -> None:
+    (other,) = set(State) - {state}
+    arn = create("Daily", **whole(State=str(other)))
+    before = told("Daily")
+    requests.forget()
+
+    now = schedules.switch(arn, state)
+
+    assert told("Daily") == {**before, "State": state}
+    assert (now.enabled, now.created) == (state is State.ENABLED, before["CreationDate"])
+
+
+def test_all_that_scheduler_told_is_written_back_whatever_the_other_side_forgets(
+    schedules: EventBridgeSchedules, requests: Requests
+) -> None:
+    arn = create("Daily", **whole())
+    before = told("Daily")
+    requests.forget()
+
+    schedules.switch(arn, State.DISABLED)
+
+    assert requests.made == ["GetSchedule", "UpdateSchedule", "GetSchedule"]
+    sent = {field: value for field, value in requests.parameters[1].items() if field != "ClientToken"}
+    assert sent == {field: before[field] for field in before.keys() - {"Arn", "CreationDate"}} | {"State": "DISABLED"}
+
+
+def test_a_schedule_that_is_in_the_state_already_is_not_written(
+    schedules: EventBridgeSchedules, requests: Requests
+) -> None:
+    arn = create("Daily")
+    requests.forget()
+
+    assert schedules.switch(arn, State.ENABLED) == schedules.get(arn)
+    assert "UpdateSchedule" not in requests.made
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        ({"Jitter": 5}, "Jitter"),
+        ({"Target": {**TARGET, "Priority": {"Level": 1}}}, "Target.Priority"),
+        ({"Target": {**TARGET, "EcsParameters": {"TaskDefinitionArn": "a", "Tags": [], "Sidecar": 1}}}, "Sidecar"),
+    ],
+)
+def test_what_the_sdk_does_not_know_is_named_and_nothing_is_written(
+    schedules: EventBridgeSchedules, requests: Requests, more: dict[str, Any], named: str
+) -> None:
+    arn = create("Daily")
+    answer = {
+        "Arn": arn,
+        "Name": "Daily",
+        "GroupName": GROUP,
+        "State": "ENABLED",
+        "ScheduleExpression": "rate(1 hour)",
+        "Description": None,
+        "FlexibleTimeWindow": {"Mode": "OFF"},
+        "Target": TARGET,
+        **more,
+    }
+
+    def newer(**_: Any) -> AWSResponse:
+        return AWSResponse("https://scheduler", 200, {"content-type": "application/json"}, Raw(answer))
+
+    client("scheduler").meta.events.register_first("before-send.scheduler.GetSchedule", newer)
+    try:
+        with pytest.raises(ScheduleNotUnderstood, match=rf"schedule Daily has \S*{named}, which the installed boto3"):
+            schedules.switch(arn, State.DISABLED)
+    finally:
+        client("scheduler").meta.events.unregister("before-send.scheduler.GetSchedule", newer)
+    assert "UpdateSchedule" not in requests.made
+
+
+class Raw:
+    """A body as the SDK reads it from a connection."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        self._text = json.dumps(answer).encode()
+
+    def stream(self) -> Iterator[bytes]:
+        yield self._text
+
+
+def test_a_switch_of_what_is_gone_or_refused_changes_nothing(
+    schedules: EventBridgeSchedules, requests: Requests
+) -> None:
+    with pytest.raises(ScheduleMissing, match="gone"):
+        schedules.switch(f"arn:aws:scheduler:eu-west-2:123456789012:schedule/{GROUP}/gone", State.DISABLED)
+    arn = create("Daily", StartDate=datetime.now(UTC) + timedelta(days=1))
+    before = told("Daily")
+
+    def refuse(**_: Any) -> Any:
+        return Status(403), error("AccessDeniedException", "not allowed")
+
+    client("scheduler").meta.events.register("before-call.scheduler.UpdateSchedule", refuse)
+    try:
+        with pytest.raises(ClientError, match="not allowed"):
+            schedules.switch(arn, State.DISABLED)
+    finally:
+        client("scheduler").meta.events.unregister("before-call.scheduler.UpdateSchedule", refuse)
+    assert told("Daily") == before
+
+
+class Status:
+    def __init__(self, status_code: int) -> None:
+        self.status_code = status_code

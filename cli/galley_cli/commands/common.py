@@ -191,7 +191,7 @@ _KNOWN: Mapping[int, tuple[str, ...]] = {
         "galley.reading.TextMismatch",
         "galley.retry.NeverSucceeds",
         "galley.schedules.ScheduleMissing",
-        "galley.store.CursorMoved",
+        "galley.schedules.ScheduleNotUnderstood",
         "galley.schedules.SchedulesUnavailable",
         "galley.store.CursorMoved",
         "galley.store.RowsDisagree",

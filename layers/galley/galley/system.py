@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from galley.bucket import Bucket
 from galley.instants import utc_now
 from galley.queue import RunQueue
-from galley.schedules import Schedules
+from galley.schedules import Schedules, SwitchableSchedules
 from galley.store import Store
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class AwsSystem:
         return S3Bucket(boto3.client("s3", config=client_config()), name)
 
     @cache  # noqa: B019 - one system lives as long as the process
-    def schedules(self, group: str) -> Schedules:
+    def schedules(self, group: str) -> SwitchableSchedules:
         """Open the group of schedules."""
         import boto3
 

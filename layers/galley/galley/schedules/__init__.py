@@ -5,11 +5,19 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Protocol
 
 from galley.instants import in_utc
 from galley.retry import RetryLater
 from galley.schedule import Calendar, calendar_of
+
+
+class State(StrEnum):
+    """Whether a schedule is due at its slots at all, in Scheduler's own words."""
+
+    ENABLED = "ENABLED"
+    DISABLED = "DISABLED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,10 @@ class ScheduleMissing(Exception):
     """There is no schedule by that ARN (any more)."""
 
 
+class ScheduleNotUnderstood(Exception):
+    """A schedule has a part that this version cannot write back. Nothing was changed; its text is one line."""
+
+
 class Schedules(Protocol):
     """The schedules of one group."""
 
@@ -94,5 +106,20 @@ class Schedules(Protocol):
 
         Raises:
             ScheduleMissing: when there is none by that ARN.
+        """
+        ...
+
+
+class SwitchableSchedules(Schedules, Protocol):
+    """Schedules that can be enabled and disabled where they are deployed."""
+
+    def switch(self, arn: str, state: State) -> ScheduleDefinition:
+        """Enable or disable one schedule, leave all else of it as it is, and return it as it is then.
+
+        One that is in that state already is not written: its last change stays when it was.
+
+        Raises:
+            ScheduleMissing: when there is none by that ARN.
+            ScheduleNotUnderstood: when writing it back would lose a part of it; nothing was changed.
         """
         ...

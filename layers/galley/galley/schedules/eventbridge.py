@@ -1,17 +1,29 @@
 """The schedules of a group in Amazon EventBridge Scheduler."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from galley.aws import unavailable_as
 from galley.instants import in_utc
-from galley.schedules import ScheduleDefinition, ScheduleMissing, ScheduleSummary, SchedulesUnavailable
+from galley.schedules import (
+    ScheduleDefinition,
+    ScheduleMissing,
+    ScheduleNotUnderstood,
+    ScheduleSummary,
+    SchedulesUnavailable,
+    State,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_scheduler import EventBridgeSchedulerClient
     from mypy_boto3_scheduler.type_defs import GetScheduleOutputTypeDef, ScheduleSummaryTypeDef
+
+_READ_ONLY = frozenset({"Arn", "CreationDate", "LastModificationDate", "ResponseMetadata"})
+"""What GetSchedule tells of a schedule and UpdateSchedule does not take."""
 
 
 class EventBridgeSchedules:
@@ -50,10 +62,29 @@ class EventBridgeSchedules:
 
     def get(self, arn: str) -> ScheduleDefinition:
         """Return one schedule, of whatever group its ARN names (`arn:aws:scheduler:…:schedule/<group>/<name>`)."""
-        kind, _, path = arn.rpartition(":")[2].partition("/")
-        group, _, name = path.partition("/")
-        if kind != "schedule" or not group or not name:
-            raise ScheduleMissing(f"{arn!r} is not the ARN of a schedule")
+        return self._get(*_group_and_name(arn))
+
+    def switch(self, arn: str, state: State) -> ScheduleDefinition:
+        """Enable or disable one schedule, and return it as it is then.
+
+        UpdateSchedule replaces the whole schedule: what it is not given returns to its default. So everything that
+        GetSchedule told goes back, and nothing is written where the SDK left out a part of the answer.
+        https://docs.aws.amazon.com/scheduler/latest/APIReference/API_UpdateSchedule.html
+        """
+        group, name = _group_and_name(arn)
+        with self._bodies() as bodies:
+            found = self._found(group, name)
+        unknown = [place for body in bodies for place in _unknown(json.loads(body), found)]
+        if unknown:
+            raise ScheduleNotUnderstood(
+                f"schedule {name} has {', '.join(unknown)}, which the installed boto3 does not know and would lose; "
+                "nothing was changed: update boto3"
+            )
+        if found["State"] == state:
+            return _definition(found)
+        kept: dict[str, Any] = {field: value for field, value in found.items() if field not in _READ_ONLY}
+        with unavailable_as(SchedulesUnavailable):
+            self._client.update_schedule(**{**kept, "State": str(state)})
         return self._get(group, name)
 
     def _summaries(self) -> "Iterator[ScheduleSummaryTypeDef]":
@@ -62,13 +93,53 @@ class EventBridgeSchedules:
                 yield from page["Schedules"]
 
     def _get(self, group: str, name: str) -> ScheduleDefinition:
+        return _definition(self._found(group, name))
+
+    def _found(self, group: str, name: str) -> "GetScheduleOutputTypeDef":
         with unavailable_as(SchedulesUnavailable):
             try:
-                return _definition(self._client.get_schedule(GroupName=group, Name=name))
+                return self._client.get_schedule(GroupName=group, Name=name)
             except ClientError as error:
                 if error.response["Error"]["Code"] == "ResourceNotFoundException":
                     raise ScheduleMissing(f"schedule {group}/{name} does not exist") from error
                 raise
+
+    @contextmanager
+    def _bodies(self) -> Iterator[list[bytes]]:
+        """Keep the answers of GetSchedule as they were sent: the SDK drops what it does not know."""
+        bodies: list[bytes] = []
+
+        def keep(http_response: Any, **_: Any) -> None:
+            bodies.append(http_response.content)
+
+        self._client.meta.events.register("after-call.scheduler.GetSchedule", keep)
+        try:
+            yield bodies
+        finally:
+            self._client.meta.events.unregister("after-call.scheduler.GetSchedule", keep)
+
+
+def _group_and_name(arn: str) -> tuple[str, str]:
+    """Return which schedule an ARN names."""
+    kind, _, path = arn.rpartition(":")[2].partition("/")
+    group, _, name = path.partition("/")
+    if kind != "schedule" or not group or not name:
+        raise ScheduleMissing(f"{arn!r} is not the ARN of a schedule")
+    return group, name
+
+
+def _unknown(sent: object, read: object, place: str = "") -> Iterator[str]:
+    """Yield the place of each field that was sent and not read; one that is null says nothing."""
+    match sent, read:
+        case Mapping(), Mapping():
+            for field, value in sent.items():
+                if value is not None and field not in read:
+                    yield f"{place}{field}"
+                else:
+                    yield from _unknown(value, read.get(field), f"{place}{field}.")
+        case list(), list():
+            for one, other in zip(sent, read, strict=True):
+                yield from _unknown(one, other, place)
 
 
 def _definition(found: "GetScheduleOutputTypeDef") -> ScheduleDefinition:
