@@ -19,8 +19,8 @@ from unsent import send_unsent
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[str]]:
     """Sweep once and return what was done.
 
-    The runs that were caught up, skipped, ended and sent again, those that are overdue, a line for what is broken, and
-    a line for what is left to the next sweep because the time was up.
+    The runs that were caught up, skipped, ended and sent again, those that are overdue, a line for what is broken, a
+    line for what is left to the next sweep because the time was up, and a line for each schedule that is deleted.
 
     Raises:
         galley.retry.RetryLater: when the table or Scheduler gives no answer; the next sweep does the rest.
@@ -51,6 +51,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[str
         "overdue": overdue,
         "broken": sorted({*swept.broken, *ended.broken, *sent.broken}),
         "unfinished": list(swept.unfinished),
+        "gone": list(swept.gone),
     }
     for line in answer["broken"]:
         logger.error("broken: %s", line)

@@ -5,7 +5,7 @@ that ends anywhere is so made up for by the next one.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
@@ -17,6 +17,7 @@ from galley.runs import Origin, RunMessage, SkipReason
 from galley.schedule import InvalidSchedule
 from galley.schedules import ScheduleDefinition, ScheduleMissing, Schedules, ScheduleSummary, SchedulesUnavailable
 from galley.store import AlreadyThere, RowsDisagree, Settled, Store, StoreBusy, SweptSchedule, UnreadableRow
+from gone import forget_gone
 
 SETTLING = timedelta(minutes=2)
 """A slot younger than this is left alone: its own tick may still be on its way (Scheduler's precision is a minute)."""
@@ -35,7 +36,7 @@ class Swept:
     """What a sweep did.
 
     The runs it sent, the slots it recorded as skipped, those without a row past their window, a line for what it could
-    not read or send, and a line for what it left to the next one.
+    not read or send, a line for what it left to the next one, and a line for each schedule that is deleted.
     """
 
     caught_up: tuple[str, ...]
@@ -43,6 +44,7 @@ class Swept:
     overdue: tuple[str, ...]
     broken: tuple[str, ...]
     unfinished: tuple[str, ...]
+    gone: tuple[str, ...] = ()
 
 
 def sweep(
@@ -79,7 +81,9 @@ def sweep(
         except (InvalidSchedule, InvalidTick) as error:
             doing.broken.append(f"{summary.name}: {error}")
     doing.send()
-    return doing.done()
+    gone = forget_gone(schedules, store, known.schedules, listed, now=now, is_out_of_time=doing.is_out_of_time)
+    doing.broken += gone.broken
+    return replace(doing.done(), gone=gone.told)
 
 
 def _mark(swept: SweptSchedule | None) -> datetime:

@@ -84,11 +84,34 @@ def test_instants_of_other_zones_come_back_in_utc(store: Store) -> None:
     assert known == SweptSchedule(replace(DAILY, start=SLOT), SLOT)
 
 
+def test_what_is_forgotten_is_known_no_more_and_nothing_else_is(store: Store) -> None:
+    other = replace(DAILY, name=f"{DAILY.name}-2")
+    for definition in (DAILY, other):
+        store.note_swept(SweptSchedule(definition, SLOT), now=NOW)
+
+    for _ in range(2):
+        store.forget_swept(DAILY.name, now=NOW)
+    store.forget_swept("never-noted", now=NOW)
+
+    assert store.swept_schedules() == SweptSchedules((SweptSchedule(other, SLOT),))
+
+
+def test_a_schedule_that_is_made_again_is_noted_anew(store: Store) -> None:
+    store.note_swept(SweptSchedule(DAILY, SLOT), now=NOW)
+    store.forget_swept(DAILY.name, now=NOW)
+    store.note_swept(SweptSchedule(BOUND, SLOT), now=NOW)
+    store.note_swept(SweptSchedule(DAILY, SLOT + DAY), now=NOW + SECOND)
+
+    assert store.swept_schedules().schedules == (SweptSchedule(BOUND, SLOT), SweptSchedule(DAILY, SLOT + DAY))
+
+
 def test_naive_instants_are_refused(store: Store) -> None:
     with pytest.raises(ValueError, match="timezone"):
         store.note_swept(SweptSchedule(DAILY, SLOT.replace(tzinfo=None)), now=NOW)
     with pytest.raises(ValueError, match="timezone"):
         store.note_swept(SweptSchedule(DAILY, SLOT), now=NOW.replace(tzinfo=None))
+    with pytest.raises(ValueError, match="timezone"):
+        store.forget_swept(DAILY.name, now=NOW.replace(tzinfo=None))
     assert store.swept_schedules() == SweptSchedules(())
 
 

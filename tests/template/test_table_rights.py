@@ -91,6 +91,7 @@ def _recover(store: DynamoStore) -> None:
     store.slots_with_a_row("daily-digest", NOW, NOW)
     store.drafter("daily-digest")
     store.note_swept(SweptSchedule(schedule(), NOW), now=NOW)
+    store.forget_swept("DailyDigest", now=NOW)
     (abandoned,) = (run for run in drafting if run.key == ABANDONED.key)
     store.release(abandoned, Status.FAILED, "abandoned", "", Bill(), now=NOW)
     store.skip(_message(5), SkipReason.MISFIRED, "", now=NOW)

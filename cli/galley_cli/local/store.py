@@ -357,6 +357,12 @@ class SqliteStore:
                 (swept.definition.name, _json(schedule_row(swept))),
             )
 
+    def forget_swept(self, name: str, *, now: datetime) -> None:
+        """Forget what was noted of a schedule."""
+        in_utc(now)
+        with self._transaction() as rows:
+            rows.db.execute("DELETE FROM schedules WHERE name = ?", (name,))
+
     def expire_leases(self, *, now: datetime) -> tuple[RunKey, ...]:
         """Give up every lease, and return the runs that had one. A run that waits counts as seen now.
 

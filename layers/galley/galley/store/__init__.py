@@ -440,3 +440,7 @@ class Store(Protocol):
     def note_swept(self, swept: SweptSchedule, *, now: datetime) -> None:
         """Note what the sweep knows of a schedule, in the place of what it knew before."""
         ...
+
+    def forget_swept(self, name: str, *, now: datetime) -> None:
+        """Forget what was noted of a schedule, if anything was: it is there no more."""
+        ...

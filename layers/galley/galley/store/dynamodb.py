@@ -8,7 +8,8 @@
 | `DRAFTER#<drafter>` | `WEEK#<week>`  | the counters of an ISO week                                             |
 | `DRAFTER#<drafter>` | `SOURCE#<id>`  | the source's cursor, as JSON text                                       |
 | `DRAFTER#<drafter>` | `SPEND#<day>`  | `committed`: nano-dollars spent and reserved on a UTC day; `expires`     |
-| `SCHEDULES`         | `<schedule>`   | the schedule as the sweep last read it, and `swept_until`               |
+| `SCHEDULES`         | `<schedule>`   | the schedule as the sweep last read it, and `swept_until`;              |
+|                     |                | of a deleted one `forgotten` and `expires`                              |
 
 The spend of a day has a row of its own: conditions cannot add, so one number must hold both what is spent and what is
 reserved, and a row that begins with its day needs nobody to reset it at midnight.
@@ -344,6 +345,8 @@ class DynamoStore:
         """Return what the sweep noted of every schedule, by name."""
         found, unreadable = [], []
         for item in self._all(_query(self._table, "pk = :pk", pk=_SCHEDULES)):
+            if "forgotten" in item:
+                continue
             try:
                 found.append(read_schedule(_plain_row(item)))
             except UnreadableRow as error:
@@ -354,6 +357,11 @@ class DynamoStore:
         """Note what the sweep knows of a schedule."""
         key = {"pk": _SCHEDULES, "sk": swept.definition.name}
         self._commit([self._put({**key, **schedule_row(swept)})], now)
+
+    def forget_swept(self, name: str, *, now: datetime) -> None:
+        """Forget what was noted of a schedule: no function may delete rows, so DynamoDB does it, in its own time."""
+        expires = int(in_utc(now).timestamp())
+        self._commit([self._put({"pk": _SCHEDULES, "sk": name, "forgotten": True, "expires": expires})], now)
 
     def _settle(self, change: Change, others: Sequence[_Write], now: datetime) -> Settled | LeaseLost:
         """Apply what the owner of a lease makes of its run."""
