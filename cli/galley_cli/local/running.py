@@ -42,6 +42,9 @@ GRACE = timedelta(seconds=10)
 FIRST_SWEEP = timedelta(seconds=20)
 """How long after the start the first sweep runs: the first drafts have the machine to themselves."""
 
+AFTER_A_TICK = timedelta(minutes=3)
+"""How long after a slot the sweep that its tick asks for runs: the sweep leaves younger slots to their own tick."""
+
 POLL = timedelta(seconds=0.05)
 """How often a wait for outcomes looks."""
 
@@ -241,15 +244,17 @@ class Running:
         watched = [(schedule, created[schedule.arn]) for schedule in self._template.schedules]
         watched += [(sweep, self._state.created) for sweep in self._template.sweeps]
         for sweep in self._template.sweeps:
-            self._sweeps.ask(sweep.event(since), after=FIRST_SWEEP)
+            self._sweeps.ask(sweep.event(since), since + FIRST_SWEEP)
         return Clock(watched, self._fire, self._now, since=since)
 
     def _fire(self, due: Due) -> None:
         event = due.schedule.event(due.slot)
         if due.schedule.function == RECOVER:
             self._sweeps.ask(event)
-        else:
-            self._ticks.enqueue(event)
+            return
+        self._ticks.enqueue(event)
+        for sweep in self._template.sweeps:
+            self._sweeps.ask(sweep.event(due.slot), due.slot + AFTER_A_TICK)
 
     def _review(self, event: dict[str, Any]) -> dict[str, Any]:
         match self._pool.invoke(REVIEW, event):

@@ -37,21 +37,23 @@ class SweepFeed:
         self._wake = wake
         self._report = report
         self._lock = threading.Lock()
-        self._asked: _Sweep | None = None
+        self._asked: dict[datetime, _Sweep] = {}
 
-    def ask(self, body: str, after: timedelta = timedelta()) -> None:
-        """Have a sweep done after a while. Of several that were asked for, the last is done."""
+    def ask(self, body: str, at: datetime | None = None) -> None:
+        """Have a sweep done, now or at an instant. Of all that are due, or asked for the same instant, one is done."""
+        now = self._now()
         with self._lock:
-            self._asked = _Sweep(body, self._now(), self._now() + after)
+            self._asked[at or now] = _Sweep(body, now, at or now)
         self._wake()
 
     def step(self) -> timedelta:
         """Sweep if it is time for one."""
+        now = self._now()
         with self._lock:
-            sweep = self._asked
-            if sweep is None or sweep.due > self._now():
-                return until(None if sweep is None else sweep.due, self._now())
-            self._asked = None
+            due = sorted(at for at in self._asked if at <= now)
+            if not due:
+                return until(min(self._asked, default=None), now)
+            sweep = [self._asked.pop(at) for at in due][-1]
         with suppress(PoolClosed):  # the next start begins with a sweep
             self._settle(sweep, self._invoke(RECOVER, event_of(sweep.body)))
         return timedelta()
@@ -62,8 +64,11 @@ class SweepFeed:
     def _settle(self, sweep: "_Sweep", invocation: Invocation) -> None:
         match invocation:
             case Returned(response):
-                for line in response.get("broken", []) if isinstance(response, Mapping) else []:
+                found = response if isinstance(response, Mapping) else {}
+                for line in found.get("broken", []):
                     self._report(f"the sweep found something broken: {line}")
+                for line in found.get("gone", []):
+                    self._report(line)
             case FunctionError(error_type, message):
                 self._retry(sweep, f"{error_type}: {message}")
             case _:
@@ -78,9 +83,9 @@ class SweepFeed:
             self._report(f"a sweep is dead: {line}")
             return
         with self._lock:
-            if self._asked is None:
-                self._asked = _Sweep(sweep.body, sweep.asked, now + wait, sweep.attempts + 1)
-            next_one = max(self._asked.due - now, timedelta())
+            if min(self._asked, default=now + wait) >= now + wait:
+                self._asked[now + wait] = _Sweep(sweep.body, sweep.asked, now + wait, sweep.attempts + 1)
+            next_one = max(min(self._asked) - now, timedelta())
         self._report(f"a sweep failed, and the next is in {next_one.total_seconds():.0f} s: {line}")
 
 

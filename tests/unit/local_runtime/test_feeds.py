@@ -350,12 +350,57 @@ def test_waits_of_asynchronous_invocations(attempts: int, age: int, wait: int | 
 def test_a_sweep_runs_when_it_is_asked_for_and_only_then(world: World) -> None:
     feed = world.sweep_feed()
     feed.step()
-    feed.ask('{"sweep": "now"}', after=timedelta(seconds=10))
+    feed.ask('{"sweep": "now"}', world.time + timedelta(seconds=10))
     assert feed.step() == timedelta(seconds=10)
     world.time += timedelta(seconds=10)
     feed.step()
     feed.step()
     assert world.events == [("recover", {"sweep": "now"})]
+
+
+def test_sweeps_for_one_instant_are_one_and_later_ones_stay_asked_for(world: World) -> None:
+    feed = world.sweep_feed()
+    begin = world.time
+    for minutes in (3, 3, 4, 18):
+        feed.ask(f'{{"sweep": {minutes}}}', begin + timedelta(minutes=minutes))
+    feed.ask('{"sweep": 0}')
+    for _ in range(20):
+        feed.step()
+        world.time += timedelta(minutes=1)
+    assert [event["sweep"] for _, event in world.events] == [0, 3, 4, 18]
+
+
+def test_sweeps_that_became_due_while_the_machine_slept_are_one(world: World) -> None:
+    feed = world.sweep_feed()
+    for minutes in range(60):
+        feed.ask(f'{{"sweep": {minutes}}}', world.time + timedelta(minutes=minutes))
+    world.time += timedelta(hours=2)
+    feed.step()
+    feed.step()
+    assert [event["sweep"] for _, event in world.events] == [59]
+
+
+def test_a_sweep_that_failed_waits_for_no_longer_than_the_next_one(world: World) -> None:
+    world.answers = lambda event: FAILURE
+    feed = world.sweep_feed()
+    feed.ask('{"sweep": "first"}')
+    feed.ask('{"sweep": "second"}', world.time + timedelta(seconds=30))
+    feed.step()
+    assert "the next is in 30 s" in world.reports[-1]
+    world.answers = lambda event: Returned({})
+    world.time += timedelta(seconds=30)
+    feed.step()
+    world.time += timedelta(hours=1)
+    feed.step()
+    assert [event["sweep"] for _, event in world.events] == ["first", "second"]
+
+
+def test_a_sweep_tells_the_schedules_that_are_deleted(world: World) -> None:
+    world.answers = lambda event: Returned({"gone": ["schedule Hourly is deleted; so be it"]})
+    feed = world.sweep_feed()
+    feed.ask("{}")
+    feed.step()
+    assert world.reports == ["schedule Hourly is deleted; so be it"]
 
 
 def test_a_sweep_tells_the_schedules_it_cannot_read(world: World) -> None:

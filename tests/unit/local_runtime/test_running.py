@@ -6,12 +6,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import time_machine
 
 from galley.runs import Origin
 from galley_cli.checkout import CheckoutMissing, find_checkout, put_on_path
 from galley_cli.inspection import inspect
-from galley_cli.local.running import latest_due_runs
-from galley_cli.template import TemplateSchedules
+from galley_cli.local.deployment import deploy
+from galley_cli.local.pool import Invocation, LambdaPool, Returned
+from galley_cli.local.running import AFTER_A_TICK, FIRST_SWEEP, Running, latest_due_runs
+from galley_cli.local.state import StateDirectory
+from galley_cli.template import TemplateSchedules, read_template
 from support.outside import ROOT, schedule
 from support.real_system import galley
 
@@ -36,6 +40,38 @@ def test_the_latest_due_slot_of_each_enabled_schedule_is_backfilled_for_each_of_
     ]
     assert {run.origin for run in runs} == {Origin.BACKFILL}, "however old the slot is, it is drafted"
     assert [run.schedule for run in runs] == [schedules.all()[0].arn, schedules.all()[0].arn, schedules.all()[3].arn]
+
+
+def test_a_sweep_follows_the_start_each_tick_and_its_own_schedule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    time = NOW
+    sweeps = []
+
+    def invoke(pool: LambdaPool, function: str, event: object) -> Invocation:
+        sweeps.append((function, time - NOW))
+        return Returned({})
+
+    monkeypatch.setattr(LambdaPool, "invoke", invoke)
+    with time_machine.travel(NOW, tick=False):
+        state = StateDirectory.open(tmp_path / "state")
+    template = read_template(ROOT / "template.yaml")
+    running = Running(find_checkout(), template, state, port=0, report=print, tell=lambda *_: None, now=lambda: time)
+    clock = running._clock(deploy(state.root, template.schedules, NOW), NOW)
+    while time < NOW + timedelta(minutes=46):
+        clock.step()
+        running._sweeps.step()
+        time += timedelta(seconds=20)
+    state.close()
+
+    hour = timedelta(minutes=30)  # the hourly schedule's tick
+    assert sweeps == [
+        ("recover", FIRST_SWEEP),
+        ("recover", timedelta(minutes=15)),
+        ("recover", hour),
+        ("recover", hour + AFTER_A_TICK),
+        ("recover", timedelta(minutes=45)),
+    ]
 
 
 def test_the_project_is_found_from_anywhere_and_its_code_is_importable(monkeypatch: pytest.MonkeyPatch) -> None:
