@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from galley_cli.local.queue import SqliteQueues
 from galley_cli.local.state import StateDirectory
 from galley_cli.local.store import SqliteStore
 from support.model_fake import ModelFake
-from support.outside import ROOT
+from support.outside import ROOT, SLOT, message
 from support.real_system import galley, wait_for_no_process
 
 DRAFTERS = ("daily-digest", "hourly-monitor", "nightly-sync", "weekly-report")
@@ -144,3 +145,37 @@ def test_a_function_that_cannot_be_imported_is_told_at_once_and_loses_no_run(cop
     code, runs, errors = copy.once(state)
     assert (code, errors) == (0, [])
     assert {run["status"] for run in runs.values()} <= {"pending", "empty"}, "what waited was drafted"
+
+
+def test_what_was_sent_by_hand_is_drafted_too_and_shown(state: Path) -> None:
+    assert galley("run", "--once", "--state", str(state)).returncode == 0
+    sent = galley(
+        *("backfill", "daily-digest", "--from", "2026-03-23T00:00:00Z", "--to", "2026-03-28T00:00:00Z", "--json"),
+        *("--state", str(state)),
+    )
+    asked = [slot["run"] for slot in json.loads(sent.stdout)["slots"]]
+    assert len(asked) == 5
+
+    once = galley("run", "--once", "--state", str(state), "--json")
+
+    assert (once.returncode, once.stderr) == (0, "")
+    told = json.loads(once.stdout)
+    assert told["waiting"] == 0
+    runs = {run["run"]: run["status"] for run in told["runs"]}
+    assert asked == [run for run in runs if run in asked]
+    assert {runs[run] for run in asked} <= {"pending", "empty", "skipped"}
+    assert {run.partition(":")[0] for run in runs} == set(DRAFTERS), "and the latest slots as before"
+
+
+def test_what_still_waits_is_counted(state: Path) -> None:
+    assert galley("run", "--once", "--state", str(state)).returncode == 0
+    with closing(StateDirectory.open(state)) as opened:
+        queues = SqliteQueues(opened)
+        queues.send([message(slot=SLOT - timedelta(days=day)) for day in (200, 201)])
+        (held,) = queues.receive(visibility=timedelta(minutes=30))
+        queues.put_off(held.receipt, timedelta(hours=2))
+
+    once = galley("run", "--once", "--state", str(state), "--json")
+
+    assert (once.returncode, json.loads(once.stdout)["waiting"]) == (1, 2)
+    assert once.stderr == "galley: 2 more messages wait for draft; galley run goes on\n"

@@ -16,6 +16,7 @@ import typer
 from galley.answers import run_answer
 from galley.instants import format_instant
 from galley.runs import Run, RunKey, Status
+from galley.texts import counted
 from galley_cli.commands.common import (
     DEFAULT_STATE,
     DONE,
@@ -65,7 +66,8 @@ def run(
 ) -> None:
     """Run the system on this machine: schedules, drafters and the review desk, until Ctrl-C.
 
-    With --once it exits with 0 when every run has an outcome, whichever, and with 1 when one has none yet.
+    With --once it also drafts what was sent by hand and is due, and exits with 0 when every run has an outcome,
+    whichever, and with 1 when one has none yet.
     """
     from galley_cli.checkout import find_checkout
     from galley_cli.inspection import inspect
@@ -114,14 +116,20 @@ def _once(running: "Running", inspection: "Inspection", terminal: "Terminal") ->
         finally:
             running.stop()
         rows = running.read_rows(keys)
-    terminal.summarise(keys, rows, inspection.problems)
+        others = [key for key in sorted(terminal.told, key=str) if key not in rows]
+        waiting = running.queues.waiting()
+        rows |= running.read_rows(others)
+    terminal.summarise([*keys, *others], rows, inspection.problems, waiting)
     unsettled = [key for key, run in rows.items() if not has_outcome(run)]
     for key in unsettled:
         terminal.report(f"run {key} has no outcome yet; galley run goes on with it")
+    more = waiting - len(unsettled)
+    if more > 0:
+        terminal.report(f"{counted(more, 'more message waits', 'more messages wait')} for draft; galley run goes on")
     for key, run in rows.items():
         if run is not None and run.status is Status.APPROVED:
             terminal.report(f"run {key} is approved and not published; see 'galley dlq list' and the log of publish")
-    return REFUSED if unsettled or len(rows) < len(keys) else DONE
+    return REFUSED if unsettled or more > 0 or len(rows) < len(keys) + len(others) else DONE
 
 
 class Interrupts:
@@ -201,6 +209,8 @@ class Terminal:
 
     def __init__(self, *, as_json: bool, quiet: bool) -> None:
         """With ``quiet`` changes of runs are not told as they come, since a summary follows."""
+        self.told: set[RunKey] = set()
+        """The runs that came to an outcome meanwhile."""
         self._as_json = as_json
         self._quiet = quiet
         self._console = console()
@@ -243,6 +253,8 @@ class Terminal:
         """Tell a change of a run that a person may want to know of."""
         if not _is_news(record, run):
             return
+        if record.new is not Status.DRAFTING:
+            self.told.add(run.key)
         if self._quiet:
             if record.new is Status.DRAFTING:
                 self.report(f"run {run.key} is postponed: {_why(run)}")
@@ -254,15 +266,15 @@ class Terminal:
         self._print(f"{at}  {run.key}  {record.new}  {_why(run)}".rstrip())
 
     def summarise(
-        self, keys: Sequence["RunKey"], rows: Mapping["RunKey", "Run | None"], problems: Sequence[str]
+        self, keys: Sequence["RunKey"], rows: Mapping["RunKey", "Run | None"], problems: Sequence[str], waiting: int
     ) -> None:
-        """Tell what became of the runs, and a program what is broken; people were told that at once.
+        """Tell what became of the runs, and a program what is broken and how many messages wait; people are told apart.
 
         ``rows`` lacks the runs whose row cannot be read.
         """
         if self._as_json:
             facts = [facts_of(key, rows.get(key)) for key in keys]
-            self._print(json_text({"runs": facts, "problems": list(problems)}, indent=2))
+            self._print(json_text({"runs": facts, "problems": list(problems), "waiting": waiting}, indent=2))
             return
         table = columns("run", "status", "title or detail")
         for key in keys:

@@ -195,23 +195,30 @@ class Running:
     def wait_for_outcomes(
         self, keys: Sequence[RunKey], patience: timedelta, *, pause: Callable[[timedelta], bool]
     ) -> None:
-        """Wait until each run has an outcome and what is approved is published, or nothing will happen any more.
+        """Wait until each run has an outcome, what is due is worked off and what is approved is published.
 
-        It ends too when the patience is over, and when ``pause``, which waits so long, says that a stop is asked for.
+        It ends too where nothing will happen any more, when the patience is over, and when ``pause``, which waits so
+        long, says that a stop is asked for.
         """
         deadline = self._now() + patience
         while not pause(POLL):
             now = self._now()
             if now > deadline:
                 return
-            if not self.without_outcome(keys):
-                break
             due = self.queues.next_due()
-            if self.runs.in_flight == 0 and (due is None or due > deadline) and self.without_outcome(keys):
+            is_idle = self.runs.in_flight == 0 and not self._has_ticks_until(deadline)
+            if is_idle and (due is None or due > now) and not self.without_outcome(keys):
+                break
+            if is_idle and (due is None or due > deadline) and self.without_outcome(keys):
                 return
         deadline = min(deadline, self._now() + PUBLISH_PATIENCE)
         while not self.stream.is_drained() and self._now() <= deadline and not pause(POLL):
             pass
+
+    def _has_ticks_until(self, deadline: datetime) -> bool:
+        """Tell whether a tick waits for dispatch, or is being dispatched."""
+        due = self._ticks.next_due()
+        return due is not None and due <= deadline
 
     def next_slot(self) -> tuple[datetime, str] | None:
         """Return when the next schedule is due, and its name; None where none will be."""
