@@ -132,7 +132,8 @@ class Report:
     """What became of what was to be sent again or discarded, each by its name.
 
     ``sent_before``: only the letters were left, of runs that were sent again before. ``not_found``: a letter or a tick
-    was not there any more to be taken away; somebody else took it, or looks at it at the moment.
+    was not there any more to be taken away; somebody else took it, or looks at it at the moment. ``notes``: what may
+    keep that which was sent from being drafted.
     """
 
     sent: list[Sent] = field(default_factory=list)
@@ -140,6 +141,7 @@ class Report:
     discarded: list[str] = field(default_factory=list)
     refused: list[NotDone] = field(default_factory=list)
     not_found: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def list_dead(store: Store, queue: RunQueue) -> Dead:

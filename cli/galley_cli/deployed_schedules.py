@@ -73,7 +73,7 @@ def schedule_of(schedules: Sequence[ScheduleDefinition], drafter: str, name: str
     if naming:
         names = ", ".join(one.name for one in naming)
         raise NoSuchSchedule(f"more than one schedule names drafter {drafter!r}: {names}; say which with --schedule")
-    raise NoSuchSchedule("; ".join([f"no schedule names drafter {drafter!r}; {_those(schedules)}", *broken]))
+    raise NoSuchSchedule("; ".join([f"no schedule names drafter {drafter!r}", _drafters(schedules, drafter), *broken]))
 
 
 def _sending(schedule: ScheduleDefinition) -> Sending:
@@ -85,6 +85,22 @@ def _sending(schedule: ScheduleDefinition) -> Sending:
 
 def _tick(schedule: ScheduleDefinition) -> Tick:
     return read_tick(schedule.input, f"input of schedule {schedule.name}")
+
+
+def _drafters(schedules: Sequence[ScheduleDefinition], asked: str) -> str:
+    """Say which drafters may be asked for, where what was asked for is none; it may be a schedule's name."""
+    named = {one.name: _named(one) for one in schedules}
+    if asked in named:
+        return f"{asked} is a schedule, and its drafters are: {', '.join(named[asked]) or 'none that can be read'}"
+    drafters = sorted({drafter for those in named.values() for drafter in those})
+    return f"the drafters that are scheduled are: {', '.join(drafters)}" if drafters else _those(schedules)
+
+
+def _named(schedule: ScheduleDefinition) -> tuple[str, ...]:
+    try:
+        return _tick(schedule).drafters
+    except InvalidTick:
+        return ()
 
 
 def _those(schedules: Sequence[ScheduleDefinition]) -> str:

@@ -13,20 +13,22 @@ import typer
 
 from galley.instants import format_instant
 from galley.runs import Origin, Run, RunKey, messages_for
-from galley.texts import counted
 from galley_cli.backfilling import MOST_SLOTS, Backfill, Order, Planned, Rerun, Step, plan
 from galley_cli.commands.common import (
     DEFAULT_STATE,
+    AsksAtOnce,
     BadInput,
     JsonOption,
-    Opened,
+    Moment,
     Operating,
     Refused,
     StackOption,
     StateOption,
+    a_moment,
     an_instant,
     whole_number,
 )
+from galley_cli.commands.obstacles import Obstacles, obstacles
 from galley_cli.commands.shown import columns, printable, status_of
 from galley_cli.deployed_schedules import Sending, schedule_named, schedule_of
 from galley_cli.rows import Unreadable, rows_at
@@ -37,17 +39,17 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    app.command("backfill")(backfill)
+    app.command("backfill", cls=AsksAtOnce)(backfill)
     app.command("tick")(tick)
 
 
 def backfill(
     drafter: Annotated[str, typer.Argument(metavar="DRAFTER", help="Its name, as 'galley drafters' lists it.")],
-    first: Annotated[
-        datetime, typer.Option("--from", parser=an_instant, metavar="INSTANT", help="The first instant of the range.")
+    begin: Annotated[
+        Moment, typer.Option("--from", parser=a_moment, metavar="INSTANT", help="The first instant of the range.")
     ],
-    end: Annotated[
-        datetime, typer.Option("--to", parser=an_instant, metavar="INSTANT", help="Its end, which is not in it.")
+    until: Annotated[
+        Moment, typer.Option("--to", parser=a_moment, metavar="INSTANT", help="Its end, which is not in it.")
     ],
     schedule: Annotated[
         str | None, typer.Option(metavar="NAME", help="Whose slots, where several schedules name the drafter.")
@@ -65,17 +67,20 @@ def backfill(
 ) -> None:
     """Send the slots of a past range that have no row. No grace binds them; the gate, a pause and the budget do.
 
-    It can be repeated, also after it was interrupted: a slot is never drafted twice.
+    An INSTANT is like 2026-03-29T05:00:00Z, or a date: its midnight in the schedule's timezone. The command can be
+    repeated, also after it was interrupted: a slot is never drafted twice.
     """
-    if first >= end:
-        raise BadInput(f"--from {format_instant(first)} is not before --to {format_instant(end)}")
     operating = Operating(state, stack, as_json)
     opened = operating.open()
     found = schedule_of(opened.schedules.all(), drafter, schedule)
+    first, end = (moment.at(found.schedule.timezone) for moment in (begin, until))
+    if first >= end:
+        raise BadInput(f"--from {format_instant(first)} is not before --to {format_instant(end)}")
     now = opened.now()
     slots = _slots(found, first, min(end, now), drafter)
     planned = plan(drafter, rows_at(opened.store, drafter, slots), order=order, rerun=rerun, limit=limit)
-    told = _Told(found.schedule.name, first, end, dry_run, planned, _notes(opened, drafter, planned, end, now))
+    in_the_way = obstacles(opened.store, drafter)
+    told = _Told(found.schedule.name, first, end, dry_run, planned, in_the_way, end > now)
     if not as_json:
         for note in told.notes:
             sys.stderr.write(f"galley: {printable(note)}\n")
@@ -122,6 +127,10 @@ def tick(
     )
     rows = {message.key: opened.store.run(message.key) for message in messages}
     missing = [message for message in messages if rows[message.key] is None]
+    notes = [note for message in missing for note in obstacles(opened.store, message.drafter).notes(1)]
+    if not as_json:
+        for note in notes:
+            sys.stderr.write(f"galley: {printable(note)}\n")
     if missing:
         opened.queue.send(missing)
 
@@ -130,7 +139,7 @@ def tick(
             console.print(f"sent: {key}" if row is None else f"stays {printable(status_of(row))}: {key}")
 
     runs = [{"run": str(key), "sent": row is None, **_row_json(row)} for key, row in rows.items()]
-    operating.print({"schedule": found.schedule.name, "runs": runs}, lines)
+    operating.print({"schedule": found.schedule.name, "runs": runs, "notes": notes}, lines)
 
 
 def _look_at(slot: datetime, sending: Sending, now: datetime) -> None:
@@ -155,25 +164,6 @@ def _slots(sending: Sending, first: datetime, end: datetime, drafter: str) -> li
     return [RunKey(drafter, slot).slot for slot in slots]
 
 
-def _notes(opened: Opened, drafter: str, planned: Sequence[Planned], end: datetime, now: datetime) -> tuple[str, ...]:
-    """Return what a person may not expect of this backfill, a line each."""
-    notes = []
-    if end > now:
-        notes.append("slots that have not come yet are left to the schedule")
-    to_send = sum(one.step is not Step.LEAVE for one in planned)
-    state = opened.store.drafter(drafter)
-    if state.paused is not None and to_send:
-        notes.append(
-            f"drafter {drafter} is paused {state.paused}; what is sent is recorded as skipped, not kept for later"
-        )
-    elif to_send > 1:
-        notes.append(
-            f"drafter {drafter} has {counted(state.pending, 'undecided draft', 'undecided drafts')}; slots that find "
-            "its gate full are recorded as skipped, not kept for later (--limit sends fewer)"
-        )
-    return tuple(notes)
-
-
 @dataclass(frozen=True, slots=True)
 class _Told:
     """What is told of a backfill."""
@@ -183,7 +173,14 @@ class _Told:
     end: datetime
     dry_run: bool
     planned: Sequence[Planned]
-    notes: tuple[str, ...]
+    in_the_way: Obstacles
+    has_slots_to_come: bool
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person may not expect, a line each."""
+        coming = ("slots that have not come yet are left to the schedule",) if self.has_slots_to_come else ()
+        return (*coming, *self.in_the_way.notes(self.to_send))
 
     @property
     def to_send(self) -> int:
@@ -210,7 +207,9 @@ class _Told:
                 listed.add_row(str(one.key), printable(_row_line(one.row)), printable(self._what(one, sending)))
             console.print(listed if self.planned else f"Schedule {self.schedule} has no slot in that range.")
             if self.dry_run:
-                console.print(f"{self.to_send} would be sent; nothing was.")
+                takes = self.in_the_way.gate_takes
+                gate = "" if takes is None else f", and the gate takes {min(takes, self.to_send)} of them now"
+                console.print(f"{self.to_send} would be sent{gate if self.to_send else ''}; nothing was.")
             elif self.planned:
                 console.print(f"{len(sending.sent)} sent.")
 
@@ -222,6 +221,7 @@ class _Told:
             "dry_run": self.dry_run,
             "slots": shown,
             "sent": len(sending.sent),
+            "gate_takes": self.in_the_way.gate_takes,
             "notes": list(self.notes),
         }
         operating.print(data, table)

@@ -1,6 +1,7 @@
 """``galley calendar``: every slot that was due, and what became of it."""
 
-from datetime import timedelta
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,7 +19,7 @@ from galley_cli.commands.common import (
 )
 from galley_cli.commands.definitions import definitions
 from galley_cli.commands.shown import columns, printable, status_of, title_or_detail
-from galley_cli.due_slots import DueSlot, NoRow, due_slots
+from galley_cli.due_slots import DueSlot, DueSlots, NoRow, due_slots
 from galley_cli.rows import Unreadable
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def calendar(
     """List every due slot of every schedule with its outcome, oldest first, and the next slots to come.
 
     A slot without a row is 'waiting' within its grace, and a 'hole' past it. What lies before a schedule's creation or
-    last change, or while it is disabled, is not due.
+    last change, or while it is disabled, is not due: it is listed only where it has a row.
     """
     operating = Operating(state, stack, as_json)
     opened = operating.open()
@@ -58,6 +59,8 @@ def calendar(
         for one in found.slots:
             listed.add_row(str(one.key), one.schedule, printable(_status(one)), printable(_detail(one)))
         console.print(listed if found.slots else f"No slot was due in {days} days, and none is to come in as many.")
+        for line in _explained(found, operating, now - timedelta(days=days)):
+            console.print(line)
         if holes:
             console.print(f"{counted(holes, 'hole', 'holes')}: see what became of the sweep.")
         for line in broken:
@@ -67,10 +70,30 @@ def calendar(
         "from": format_instant(now - timedelta(days=days)),
         "now": format_instant(now),
         "slots": [_json(one) for one in found.slots],
+        "schedules": [
+            {"schedule": one.name, "enabled": one.enabled, "since": format_instant(one.since)}
+            for one in found.schedules
+        ],
         "holes": holes,
         "broken": broken,
     }
     operating.print(shown, table)
+
+
+def _explained(found: DueSlots, operating: Operating, first: datetime) -> Iterator[str]:
+    """Yield a line for each reason why slots may be missed in the list that are none."""
+    for one in found.schedules:
+        if not one.enabled:
+            yield f"disabled: {one.name}, last changed {format_instant(one.since)}; no slot of it is due."
+    later = [f"{one.name} {format_instant(one.since)}" for one in found.schedules if one.enabled and one.since > first]
+    if later:
+        yield (
+            "Slots from before a schedule was made or last changed are listed only where they have a row: "
+            f"{', '.join(later)}."
+        )
+    if not found.schedules and not found.broken:
+        run = "" if operating.stack is not None else ": 'galley run' deploys those of template.yaml when it starts"
+        yield f"No schedule is deployed{run}."
 
 
 def _json(one: DueSlot) -> dict[str, Any]:

@@ -6,13 +6,14 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from galley.instants import format_instant, parse_instant
+from galley.instants import format_instant, in_utc, parse_instant
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -128,6 +129,59 @@ def an_instant(given: str) -> datetime:
         return parse_instant(given)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An instant, or a date, which is its midnight in a timezone that is known only later."""
+
+    given: datetime | date
+
+    def at(self, timezone: str) -> datetime:
+        """Return the instant in UTC; of a day that begins later than at midnight, its first instant.
+
+        Raises:
+            galley.schedule.InvalidSchedule: there is no such timezone.
+            BadInput: the instant is beyond what a datetime can hold.
+        """
+        if isinstance(self.given, datetime):
+            return self.given
+        from galley.schedule import zone
+
+        try:
+            return in_utc(datetime.combine(self.given, time(), zone(timezone)))
+        except ValueError as error:
+            raise BadInput(str(error)) from error
+
+
+def a_moment(given: str) -> Moment:
+    """Read an option that is an instant or a date."""
+    try:
+        return Moment(date.fromisoformat(given))
+    except ValueError:
+        pass
+    try:
+        return Moment(parse_instant(given))
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}; a date alone is its midnight in the schedule's timezone") from error
+
+
+class AsksAtOnce(TyperCommand):
+    """A command that names all the options that it lacks in one line, instead of the first of them each time."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # a context whose class Typer keeps to itself
+        """Read the arguments.
+
+        Raises:
+            BadInput: when more than one option is lacking; of one alone the library tells.
+        """
+        given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
+        missing = [one for one in self.params if one.required and one.opts[0].startswith("-") and one.name not in given]
+        if len(missing) > 1 and "help" not in given:
+            raise BadInput(
+                f"Missing options {', '.join(one.opts[0] for one in missing)}; see '{ctx.command_path} --help'"
+            )
+        return super().parse_args(ctx, args)
 
 
 def slot_in_both(slot: datetime, timezone: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import sys
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -12,7 +13,7 @@ import typer
 from galley.answers import run_answer
 from galley.contract import Tick
 from galley.queue import DeadLetter, DeadTick
-from galley.runs import InvalidRunKey
+from galley.runs import InvalidRunKey, RunKey
 from galley.texts import one_line
 from galley_cli.commands.common import (
     DEFAULT_STATE,
@@ -26,6 +27,7 @@ from galley_cli.commands.common import (
     StateOption,
     group,
 )
+from galley_cli.commands.obstacles import obstacles
 from galley_cli.commands.shown import columns, letter_json, printable, status_of, tick_json, value_lines
 from galley_cli.dead import (
     Dead,
@@ -130,6 +132,9 @@ def resend(
             resending.resend_all()
         else:
             resending.resend(_found(names, _listed(opened).named, report))
+        sent = Counter(RunKey.parse(run).drafter for one in report.sent for run in one.runs)
+        for drafter, number in sent.items():
+            report.notes += obstacles(opened.store, drafter).notes(number)
 
 
 @dlq.command()
@@ -293,6 +298,8 @@ def _print(operating: Operating, report: Report, shown: dict[str, Any], lines: S
     operating.print({**shown, "refused": refused, "not_found": report.not_found}, print_lines)
     if operating.as_json:
         return
+    for note in report.notes:
+        sys.stderr.write(f"galley: {_line(note)}\n")
     for one in report.refused:
         sys.stderr.write(f"galley: {_line(one.why)}\n")
     for name in report.not_found:
@@ -305,7 +312,8 @@ def _resent(report: Report) -> tuple[dict[str, Any], list[str]]:
         of = "" if sent.runs == (sent.name,) else f"{sent.name}: "
         lines.append(f"sent again: {of}{', '.join(sent.runs)}")
     lines += [f"was sent again before, and only its letter was left: {name}" for name in report.sent_before]
-    return {"resent": [asdict(sent) for sent in report.sent], "sent_before": report.sent_before}, lines
+    resent = [asdict(sent) for sent in report.sent]
+    return {"resent": resent, "sent_before": report.sent_before, "notes": report.notes}, lines
 
 
 def _discarded(report: Report) -> tuple[dict[str, Any], list[str]]:

@@ -11,7 +11,6 @@ from galley.money import usd
 from galley.store import DrafterState
 from galley.store.changes import utc_day
 from galley.texts import one_line
-from galley_cli.checkout import find_checkout, put_on_path
 from galley_cli.commands.common import (
     DEFAULT_STATE,
     BadInput,
@@ -22,6 +21,7 @@ from galley_cli.commands.common import (
     StateOption,
 )
 from galley_cli.commands.definitions import known_drafters, refuse_unknown
+from galley_cli.commands.obstacles import read_file
 from galley_cli.commands.shown import columns
 from galley_cli.os_user import os_user
 
@@ -104,7 +104,10 @@ def pause(
     stack: StackOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let a drafter draft nothing until it is resumed: its slots are skipped, and say so. What waits can be decided."""
+    """Let a drafter draft nothing until it is resumed: its slots are skipped, and say so. What waits can be decided.
+
+    Of a drafter that is paused already the new reason replaces the old one, which is told.
+    """
     try:
         words = one_line(checked_words(reason))
     except ValueError as error:
@@ -112,8 +115,11 @@ def pause(
     operating = Operating(state, stack, as_json)
     refuse_unknown(drafter, known_drafters(operating))
     opened = operating.open()
+    before = opened.store.drafter(drafter).paused
     opened.store.pause(drafter, f"by {os_user()} (command line){f': {words}' if words else ''}", now=opened.now())
-    _print(operating, opened.store.drafter(drafter))
+    now = opened.store.drafter(drafter)
+    told = f"{drafter} is paused {now.paused}."
+    _print(operating, now, before, told if before is None else f"{told} Until now it was paused {before}.")
 
 
 def resume(
@@ -126,24 +132,17 @@ def resume(
     operating = Operating(state, stack, as_json)
     refuse_unknown(drafter, known_drafters(operating))
     opened = operating.open()
+    before = opened.store.drafter(drafter).paused
     opened.store.resume(drafter, now=opened.now())
-    _print(operating, opened.store.drafter(drafter))
+    told = f"{drafter} was not paused." if before is None else f"{drafter} drafts again; it was paused {before}."
+    _print(operating, opened.store.drafter(drafter), before, told)
 
 
-def _print(operating: Operating, gate: DrafterState) -> None:
-    line = f"{gate.drafter} is not paused." if gate.paused is None else f"{gate.drafter} is paused {gate.paused}."
-    operating.print(gate_answer(gate), lambda console: console.print(line))
+def _print(operating: Operating, gate: DrafterState, before: str | None, line: str) -> None:
+    operating.print({**gate_answer(gate), "was_paused": before}, lambda console: console.print(line))
 
 
 def _gate(opened: Opened, name: str) -> _Gate:
-    checkout = find_checkout()
-    put_on_path(checkout)
-    from drafter import InvalidDrafter, read_drafter
-
-    file, problem = None, None
-    try:
-        file = read_drafter(checkout.drafters / f"{name}.toml")
-    except InvalidDrafter as error:
-        problem = str(error)
+    file, problem = read_file(name)
     day = utc_day(opened.now())
     return _Gate(opened.store.drafter(name), day, opened.store.committed_nanousd(name, day), file, problem)

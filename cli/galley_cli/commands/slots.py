@@ -9,12 +9,12 @@ import typer
 
 from galley.instants import format_instant
 from galley.schedule import calendar_of
-from galley_cli.commands.common import BadInput, JsonOption, an_instant, slot_in_both
+from galley_cli.commands.common import AsksAtOnce, BadInput, JsonOption, Moment, a_moment, slot_in_both
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("slots")(list_slots)
+    app.command("slots", cls=AsksAtOnce)(list_slots)
 
 
 def list_slots(
@@ -22,19 +22,22 @@ def list_slots(
         str, typer.Argument(help="cron(...), rate(...) or at(...), as EventBridge Scheduler has it.")
     ],
     timezone: Annotated[str, typer.Option("--tz", metavar="ZONE", help="An IANA name like Europe/London.")],
-    first: Annotated[
-        datetime, typer.Option("--from", parser=an_instant, metavar="INSTANT", help="Slots at or after this instant.")
+    begin: Annotated[
+        Moment, typer.Option("--from", parser=a_moment, metavar="INSTANT", help="Slots at or after this instant.")
     ],
-    end: Annotated[
-        datetime, typer.Option("--to", parser=an_instant, metavar="INSTANT", help="Slots before this instant.")
+    until: Annotated[
+        Moment, typer.Option("--to", parser=a_moment, metavar="INSTANT", help="Slots before this instant.")
     ],
     as_json: JsonOption = False,
 ) -> None:
     """Print when an expression is due in a timezone, in UTC and by the zone's clocks. A rate counts from --from.
 
+    An INSTANT is like 2026-03-29T05:00:00Z, or a date: its midnight in the timezone.
+
     What may not be meant is a warning on standard error: a day without its only slot since the clocks go forward,
     syntax that AWS does not document, a schedule that is never due.
     """
+    first, end = begin.at(timezone), until.at(timezone)
     if end < first:
         raise BadInput(
             f"--to {format_instant(end)} is before --from {format_instant(first)}; give the earlier one first"

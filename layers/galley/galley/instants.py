@@ -46,4 +46,7 @@ def parse_instant(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise ValueError(f"{text!r} is not an instant like 2026-03-29T05:00:00Z") from error
+    if moment.tzinfo is None:
+        whole = moment.isoformat(timespec="seconds")
+        raise ValueError(f"{text!r} has no timezone; write {whole}Z for UTC, or an offset like {whole}+01:00")
     return in_utc(moment)

@@ -48,6 +48,7 @@ SCHEDULES = [
     template_schedule("Daily"),
     template_schedule("Hourly", ["hourly-monitor", "nightly-sync"], expression="cron(0 * * * ? *)", timezone="UTC"),
     template_schedule("Weekly", ["weekly-report", "nightly-sync"], expression="cron(0 8 ? * MON *)"),
+    template_schedule("Sydney", ["sydney"], expression="cron(0 0 * * ? *)", timezone="Australia/Sydney"),
     template_schedule("Minutely", ["weekly-report"], expression="rate(1 minute)", start=SLOT - timedelta(days=30)),
 ]
 
@@ -101,9 +102,8 @@ def test_a_dry_run_shows_what_each_slot_would_become_and_sends_nothing(galley: G
         f"{DAILY[1]} none would be sent",
         f"{FAILED} failed: refusal left as it is: --rerun failed sends it again",
         f"{DAILY[3]} none would be sent",
-        "2 would be sent; nothing was.",
+        "2 would be sent, and the gate takes 2 of them now; nothing was.",
     ]
-    assert "drafter daily-digest has 1 undecided draft; slots" in err
     assert "slots that have not come yet" in err
     assert queued(state) == []
 
@@ -158,6 +158,50 @@ def test_a_pause_is_told_before_it_skips_what_is_sent(galley: Galley, state: Sta
     assert any("is paused by ada" in note for note in told["notes"])
 
 
+def test_a_date_is_its_midnight_in_the_schedules_timezone(galley: Galley) -> None:
+    def slots(*arguments: str) -> list[str]:
+        return [one["slot"] for one in loaded(galley(*arguments, "--dry-run", "--json"))["slots"]]
+
+    dates = ("--from", "2026-11-25", "--to", "2026-11-27")
+    assert slots("backfill", "daily-digest", *dates) == ["2026-11-25T06:00:00Z", "2026-11-26T06:00:00Z"]
+    assert slots("backfill", "sydney", *dates) == ["2026-11-24T13:00:00Z", "2026-11-25T13:00:00Z"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "takes", "note"),
+    [("2", 1, "has 2 undecided drafts, and its gate takes 1 now; runs that find it full are recorded"), ("1", 1, "")],
+)
+def test_what_the_gate_does_not_take_is_told(
+    galley: Galley, state: StateDirectory, limit: str, takes: int, note: str
+) -> None:
+    slot = SLOT - timedelta(days=90)
+    SqliteStore(state).claim(message(slot=slot), Limits(9, None, 0), owner="o", now=slot, lease_until=slot)
+    arguments = ("backfill", "daily-digest", "--from", "2026-11-20", "--to", "2026-11-25", "--limit", limit)
+    told = loaded(galley(*arguments, "--dry-run", "--json"))
+    assert (told["gate_takes"], len(told["notes"])) == (takes, bool(note))
+    code, _, err = galley(*arguments)
+    assert code == 0
+    assert (note in err, bool(err)) == (True, bool(note))
+
+
+def test_a_pause_a_full_gate_and_a_broken_file_are_told_of_a_tick_too(galley: Galley, state: StateDirectory) -> None:
+    store = SqliteStore(state)
+    store.pause("hourly-monitor", "by ada", now=NOW)
+    for day in range(3):
+        slot = SLOT - timedelta(days=90 + day)
+        store.claim(message("nightly-sync", slot), Limits(9, None, 0), owner=str(day), now=slot, lease_until=slot)
+    code, out, err = galley("tick", "Hourly")
+    assert (code, out.count("sent: ")) == (0, 2)
+    paused, full = err.splitlines()
+    assert paused.startswith("galley: drafter hourly-monitor is paused by ada; what is sent is recorded as skipped")
+    assert full.startswith("galley: drafter nightly-sync has 3 undecided drafts, and its gate takes none now; ")
+    told = loaded(galley("tick", "Sydney", "--json"))
+    (broken,) = told["notes"]
+    assert broken.startswith("drafter sydney has no good file here, and without one its runs fail: ")
+    assert "sydney.toml" in broken
+    assert galley("tick", "Daily", "--slot", "2026-11-27T06:00:00Z")[2] == "", "nothing is sent"
+
+
 def test_a_row_that_cannot_be_read_is_named_and_stops_no_other(galley: Galley, state: StateDirectory) -> None:
     with state.write() as db:
         db.execute("UPDATE runs SET origin = 'nowhere' WHERE status = 'failed'")
@@ -190,12 +234,19 @@ def test_a_backfill_that_breaks_off_tells_what_was_sent_and_can_be_repeated(
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (("backfill", "nobody", *RANGE), 1, "no schedule names drafter 'nobody'; the schedules are: Daily, Hourly"),
+        (("backfill", "nobody", *RANGE), 1, "drafters that are scheduled are: daily-digest, hourly-monitor, night"),
+        (("backfill", "Daily", *RANGE), 1, "Daily is a schedule, and its drafters are: daily-digest"),
         (("backfill", "nightly-sync", *RANGE), 1, "Hourly, Weekly; say which with --schedule"),
         (("backfill", "daily-digest", *RANGE, "--schedule", "Weekly"), 1, "does not name drafter 'daily-digest'"),
         (("backfill", "daily-digest", *RANGE, "--schedule", "Yearly"), 1, "no schedule is named 'Yearly'"),
         (("backfill", "daily-digest", "--from", "yesterday", "--to", "now"), 2, "'yesterday' is not an instant like"),
-        (("backfill", "daily-digest", "--from", "2026-11-25", "--to", "now"), 2, "2026-11-25T00:00:00 has no timezone"),
+        (
+            ("backfill", "daily-digest", "--from", "2026-11-25T06:00", *RANGE[2:]),
+            2,
+            "'2026-11-25T06:00' has no timezone; write 2026-11-25T06:00:00Z for UTC, or an offset like",
+        ),
+        (("backfill", "daily-digest", "--dry-run"), 2, "Missing options --from, --to; see 'galley backfill --help'"),
+        (("backfill", "daily-digest", *RANGE[2:]), 2, "Missing option '--from'"),
         (("backfill", "daily-digest", *RANGE[2:], "--from", RANGE[3]), 2, "is not before --to 2026-11-29T00:00:00Z"),
         (("backfill", "daily-digest", *RANGE, "--limit", "0"), 2, "'0' is not a whole number from 1 to"),
         (("backfill", "daily-digest", *RANGE, "--rerun", "all"), 2, "'all' is not one of"),

@@ -87,7 +87,11 @@ def test_the_one_schedule_that_names_the_drafter_is_found() -> None:
     ("drafter", "name", "told"),
     [
         ("two", None, "more than one schedule names drafter 'two': A, B; say which with --schedule"),
-        ("three", None, "no schedule names drafter 'three'; the schedules are: A, B, Broken; input of schedule Broken"),
+        (
+            "three",
+            None,
+            "no schedule names drafter 'three'; the drafters that are scheduled are: one, two; input of schedule",
+        ),
         ("one", "B", "schedule B does not name drafter 'one'; its drafters are: two"),
         ("one", "C", "no schedule is named 'C'; the schedules are: A, B, Broken"),
     ],

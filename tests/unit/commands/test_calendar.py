@@ -86,6 +86,16 @@ def test_what_eventbridge_would_not_have_fired_is_no_hole(
     assert [day for day, _ in outcomes(calendar(store, schedule(**change)))] == shown
 
 
+@pytest.mark.parametrize("change", [{"enabled": False}, {"modified": SLOT - MINUTE}, {"modified": NOW}])
+def test_what_has_a_row_stays_in_view_when_its_schedule_is_switched_or_changed(
+    store: Store, change: dict[str, Any]
+) -> None:
+    drafting(store, SLOT - 3 * DAY)
+    drafting(store, SLOT - DAY)
+    found = calendar(store, schedule(**change))
+    assert [one for one in outcomes(found) if one[0].startswith("-")] == [("-3", "drafting"), ("-1", "drafting")]
+
+
 def test_a_broken_schedule_is_a_line_and_hides_no_other(store: Store) -> None:
     broken = (
         schedule("BadCron", expression="cron(0 6 * * * *)"),
@@ -179,7 +189,49 @@ def test_the_calendar_of_a_stack_names_what_is_broken(
 def test_before_anything_was_deployed_the_calendar_is_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     StateDirectory.open(tmp_path / "fresh").close()
     assert invoke(["calendar", "--state", str(tmp_path / "fresh")]) == 0
-    assert capsys.readouterr().out == "No slot was due in 14 days, and none is to come in as many.\n"
+    assert capsys.readouterr().out.splitlines() == [
+        "No slot was due in 14 days, and none is to come in as many.",
+        "No schedule is deployed: 'galley run' deploys those of template.yaml when it starts.",
+    ]
+
+
+def test_on_the_first_day_the_calendar_says_since_when_it_looks_and_shows_what_was_drafted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with time_machine.travel(NOW, tick=False):
+        state = StateDirectory.open(tmp_path / "fresh")
+        deploy(state.root, read_template(ROOT / "template.yaml").schedules, NOW)
+        drafting(SqliteStore(state), SLOT)
+        state.close()
+        assert invoke(["calendar", "--state", str(tmp_path / "fresh")]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines[1] == "daily-digest:2026-11-27T06:00:00Z DailyDigest drafting"
+    assert not any("hole" in line for line in lines)
+    last = lines[-1]
+    assert last.startswith(
+        "Slots from before a schedule was made or last changed are listed only where they have a row"
+    )
+    assert "DailyDigest 2026-11-27T06:10:00Z" in last
+
+
+def test_a_disabled_schedule_is_told_as_disabled_and_what_it_had_drafted_stays_in_view(
+    state: StateDirectory, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    off = schedule(enabled=False, modified=SLOT + MINUTE)
+    monkeypatch.setattr(
+        "galley_cli.stack.open_stack",
+        lambda name: Stack(SqliteStore(state), SqliteQueues(state), FixedSchedules((off,))),
+    )
+    assert invoke(["calendar", "--stack", "galley-prod"]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines[1:] == [
+        "daily-digest:2026-11-27T06:00:00Z DailyDigest drafting",
+        "disabled: DailyDigest, last changed 2026-11-27T06:01:00Z; no slot of it is due.",
+    ]
+    assert invoke(["calendar", "--stack", "galley-prod", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["schedules"] == [{"schedule": "DailyDigest", "enabled": False, "since": "2026-11-27T06:01:00Z"}]
+    assert told["holes"] == 0
 
 
 def test_a_skipped_slot_is_told_with_its_reason(

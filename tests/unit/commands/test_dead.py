@@ -129,10 +129,23 @@ def test_several_are_sent_by_name_each_once(galley: Galley, state: StateDirector
     assert json.loads(out) == {
         "resent": [{"name": OTHER, "runs": [OTHER]}, {"name": "tick-1", "runs": ticked}],
         "sent_before": [],
+        "notes": [],
         "refused": [],
         "not_found": [],
     }
     assert sent(state) == [(OTHER, 1), *((run, 1) for run in ticked)]
+
+
+def test_a_pause_and_a_gate_that_take_not_all_are_told_of_what_was_sent(galley: Galley, state: StateDirectory) -> None:
+    store = SqliteStore(state)
+    store.pause("weekly-report", "by ada", now=SLOT)
+    slot = SLOT - timedelta(days=90)
+    store.claim(message(slot=slot), Limits(9, None, 0), owner="o", now=slot, lease_until=slot)
+    code, out, err = galley("resend", FAILED, OTHER, "tick-1")
+    assert (code, out.count("sent again: ")) == (0, 3)
+    full, paused = err.splitlines()
+    assert full.startswith("galley: drafter daily-digest has 1 undecided draft, and its gate takes 2 now; runs that")
+    assert paused.startswith("galley: drafter weekly-report is paused by ada; what is sent is recorded as skipped")
 
 
 def test_all_are_sent_and_what_is_not_is_told_with_its_reason(galley: Galley, state: StateDirectory) -> None:

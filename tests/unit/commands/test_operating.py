@@ -275,8 +275,22 @@ def test_a_paused_drafter_claims_nothing_until_it_is_resumed(galley: Galley, sta
     paused = loaded(galley("pause", "daily-digest", "--reason", "the inbox moves", "--json"))
     assert paused["paused"].endswith("(command line): the inbox moves")
     assert claim(2) == Paused(paused["paused"])
-    assert galley("resume", "daily-digest") == (0, "daily-digest is not paused.\n", "")
+    code, out, _ = galley("resume", "daily-digest")
+    assert (code, out) == (0, f"daily-digest drafts again; it was paused {paused['paused']}.\n")
+    assert galley("resume", "daily-digest") == (0, "daily-digest was not paused.\n", "")
     assert isinstance(claim(2), Claimed)
+
+
+def test_a_second_pause_tells_the_reason_that_it_replaces(galley: Galley, state: StateDirectory) -> None:
+    SqliteStore(state).pause("daily-digest", "the account's spend limit is reached", now=SLOT)
+    code, out, _ = galley("pause", "daily-digest", "--reason", "the inbox moves")
+    assert code == 0
+    assert out.endswith(": the inbox moves. Until now it was paused the account's spend limit is reached.\n")
+    again = loaded(galley("pause", "daily-digest", "--json"))
+    assert again["was_paused"].endswith("the inbox moves")
+    told = loaded(galley("resume", "daily-digest", "--json"))
+    assert (told["paused"], told["was_paused"]) == (None, again["paused"])
+    assert loaded(galley("resume", "daily-digest", "--json"))["was_paused"] is None
 
 
 def test_a_pause_by_the_spend_limit_is_ended_by_a_person(galley: Galley, state: StateDirectory) -> None:

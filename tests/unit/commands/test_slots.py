@@ -55,6 +55,36 @@ def test_the_range_holds_its_begin_and_not_its_end(slots: Slots) -> None:
     assert slots(first=FROM, end=FROM) == (0, "", "")
 
 
+@pytest.mark.guarantee("G9")
+@pytest.mark.parametrize(
+    ("tz", "first", "begins"),
+    [
+        ("Europe/London", "2026-03-29", "2026-03-29T00:00:00Z"),
+        ("Europe/London", "2026-03-30", "2026-03-29T23:00:00Z"),
+        ("Australia/Sydney", "2026-03-29", "2026-03-28T13:00:00Z"),
+        ("Africa/Cairo", "2026-04-24", "2026-04-23T22:00:00Z"),  # the clocks leave its first hour out
+    ],
+)
+def test_g9_a_date_begins_at_its_midnight_by_the_clocks_of_the_zone(
+    slots: Slots, tz: str, first: str, begins: str
+) -> None:
+    _, out, _ = slots("rate(1 day)", "--json", tz=tz, first=first, end="2026-04-26T00:00:00Z")
+    assert json.loads(out)[0] == begins
+
+
+def test_all_options_that_are_missing_are_named_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["slots", WEEKDAYS]) == 2
+    assert capsys.readouterr().err == "galley: Missing options --tz, --from, --to; see 'galley slots --help'\n"
+    assert invoke(["slots", WEEKDAYS, "--tz=UTC", f"--from={FROM}"]) == 2
+    assert "Missing option '--to'" in capsys.readouterr().err
+    assert invoke(["slots", "--help"]) == 0
+
+
+def test_a_date_beyond_what_can_be_counted_is_one_line(slots: Slots) -> None:
+    code, _, err = slots(tz="Asia/Tokyo", first="0001-01-01")
+    assert (code, "outside the years 1 to 9999" in err) == (2, True)
+
+
 def test_a_rate_counts_from_the_begin(slots: Slots) -> None:
     _, out, _ = slots("rate(2 days)", "--json", first="2026-03-27T01:02:03Z")
     assert json.loads(out) == ["2026-03-27T01:02:03Z", "2026-03-29T01:02:03Z", "2026-03-31T01:02:03Z"]
@@ -68,7 +98,7 @@ def test_a_rate_counts_from_the_begin(slots: Slots) -> None:
         ({"expression": "daily at six"}, "'daily at six' is not cron(...)"),
         ({"tz": "Europe/Londn"}, "timezone 'Europe/Londn' does not exist"),
         ({"first": "yesterday"}, "'--from': 'yesterday' is not an instant"),
-        ({"end": "2026-04-01T00:00:00"}, "'--to': 2026-04-01T00:00:00 has no timezone"),
+        ({"end": "2026-04-01T00:00:00"}, "'--to': '2026-04-01T00:00:00' has no timezone; write 2026-04-01T"),
         ({"end": "2026-03-26T00:00:00Z"}, "--to 2026-03-26T00:00:00Z is before --from 2026-03-27T00:00:00Z"),
     ],
 )
