@@ -6,11 +6,11 @@
 # make lint     what a machine can say about the code
 # make sam      validate and build the deployment, in an environment of its own; needs Python 3.13
 # make check    the template's schedules and the drafters' files
-# make help     this list
+# make help     this list, as make alone prints it
 # make setup    the virtual environment alone; the others call it, and it does nothing when it is up to date
 
 SHELL := /bin/sh
-.DEFAULT_GOAL := run
+.DEFAULT_GOAL := help
 .PHONY: help setup run test bench simulate mutate lint sam check
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
