@@ -83,6 +83,7 @@ def _draft(store: DynamoStore) -> None:
     _claimed(store, _message(3), NOW + timedelta(minutes=2))
     store.skip(_message(4), SkipReason.MISFIRED, "", now=NOW)
     store.pause("daily-digest", "spend_limit", now=NOW)
+    store.run(_message(1).key)
 
 
 def _recover(store: DynamoStore) -> None:
