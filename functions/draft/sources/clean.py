@@ -7,12 +7,16 @@ here. Styles that hide by class in a style sheet are not resolved; that text sta
 import html
 import re
 from collections import Counter
+from typing import Literal
 from urllib.parse import urljoin, urlsplit
 
 from galley.texts import CUT_MARK, clip, one_line
 
 MAX_HTML_CHARS = 1_000_000
 MAX_LINK_CHARS = 2_000
+QUOTE_BEGINS = "\ue0f0"
+QUOTE_ENDS = "\ue0f1"
+"""Lines of one such character enclose what a mail's HTML marks as quoted, where that is asked for."""
 
 _LINE_BREAKS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -24,6 +28,7 @@ _INVISIBLE = re.compile(
     "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+_QUOTE_MARKS = re.compile(f"[{QUOTE_BEGINS}{QUOTE_ENDS}]")
 _BLANKS = re.compile(r"[^\S\n]+")
 _BLANKS_AT_BREAK = re.compile(r" ?\n ?")
 _MANY_BREAKS = re.compile(r"\n{3,}")
@@ -37,6 +42,11 @@ def strip_invisible(text: str) -> str:
     """
     text = _LINE_BREAKS.sub("\n", text)
     return _SURROGATES.sub("\ufffd", _INVISIBLE.sub("", text))
+
+
+def without_marks(text: str) -> str:
+    """Return the text as ``strip_invisible`` does, and without characters that would mark a quotation."""
+    return _QUOTE_MARKS.sub("", strip_invisible(text))
 
 
 def squeeze(text: str) -> str:
@@ -111,14 +121,16 @@ _TABLE_SCOPE = frozenset({"table", "td", "th", "caption", "button"})
 _IMPLIED_SEARCH_DEPTH = 32
 
 
-def html_to_text(markup: str) -> str:
+def html_to_text(markup: str, *, quotes: Literal["plain", "marked"] = "plain") -> str:
     """Return what a reader would see of an HTML text: its words, one line for each block, entities decoded.
 
     Scripts, styles, comments, images and hidden or one-pixel elements are dropped; links keep their text only.
-    Takes time in proportion to the text, whatever is in it; beyond ``MAX_HTML_CHARS`` it is cut, with a mark.
+    ``quotes`` says whether what mail programs enclose as a quotation gets its marks, ``QUOTE_BEGINS`` and
+    ``QUOTE_ENDS``. Takes time in proportion to the text, whatever is in it; beyond ``MAX_HTML_CHARS`` it is cut, with a
+    mark.
     """
     cut = len(markup) > MAX_HTML_CHARS
-    builder = _TextBuilder()
+    builder = _TextBuilder(marks_quotes=quotes == "marked")
     _scan(strip_invisible(markup[:MAX_HTML_CHARS]), builder)
     text = squeeze(strip_invisible("".join(builder.chunks)))
     return text + CUT_MARK if cut else text
@@ -176,9 +188,10 @@ def _end_of_declaration(markup: str, start: int) -> int | None:
 class _TextBuilder:
     """Collects the visible text. Knows which elements are open, so that what a hidden one contains is dropped."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, marks_quotes: bool) -> None:
         self.chunks: list[str] = []
-        self._open: list[tuple[str, bool]] = []
+        self._marks_quotes = marks_quotes
+        self._open: list[tuple[str, bool, bool]] = []
         self._count: Counter[str] = Counter()
         self._hidden = 0
 
@@ -186,7 +199,7 @@ class _TextBuilder:
         if not data or self._hidden:
             return
         # html.unescape raises for a number of more than 4,300 digits.
-        data = html.unescape(_LONG_NUMBER.sub("\ufffd", data))
+        data = _QUOTE_MARKS.sub("", html.unescape(_LONG_NUMBER.sub("\ufffd", data)))
         self.chunks.append(data if self._count["pre"] else _WHITESPACE.sub(" ", data))
 
     def start(self, tag: str, attributes: str) -> None:
@@ -196,7 +209,10 @@ class _TextBuilder:
         if tag in _VOID:
             return
         hides = tag in _DROPPED or _hides(attributes)
-        self._open.append((tag, hides))
+        quotes = self._marks_quotes and not self._hidden and _quotes(tag, attributes)
+        if quotes:
+            self.chunks.append(f"\n{QUOTE_BEGINS}\n")
+        self._open.append((tag, hides, quotes))
         self._count[tag] += 1
         self._hidden += hides
         if tag == "li" and not self._hidden:
@@ -219,7 +235,7 @@ class _TextBuilder:
         if closes is None:
             return
         scope_ends = _SCOPE_ENDS.get(tag, _TABLE_SCOPE)
-        for name, _ in self._open[: -_IMPLIED_SEARCH_DEPTH - 1 : -1]:
+        for name, *_ in self._open[: -_IMPLIED_SEARCH_DEPTH - 1 : -1]:
             if name in closes:
                 self._close_through(name)
                 return
@@ -228,9 +244,11 @@ class _TextBuilder:
 
     def _close_through(self, tag: str) -> None:
         while True:
-            name, hides = self._open.pop()
+            name, hides, quotes = self._open.pop()
             self._count[name] -= 1
             self._hidden -= hides
+            if quotes:
+                self.chunks.append(f"\n{QUOTE_ENDS}\n")
             if name == tag:
                 return
 
@@ -252,10 +270,7 @@ def _hides(attributes: str) -> bool:
     """Whether an element with these attributes shows nothing: hidden, transparent, tiny or far off the page."""
     if not attributes:
         return False
-    values: dict[str, str] = {}
-    for name, value in _ATTRIBUTE.findall(attributes):
-        # As in a browser, the first of two attributes with one name counts.
-        values.setdefault(name.lower(), html.unescape(_LONG_NUMBER.sub("", value.strip("\"'"))))
+    values = _values(attributes)
     if "hidden" in values or (_tiny(values.get("width")) and _tiny(values.get("height"))):
         return True
     style = _CSS_COMMENT_OR_SPACE.sub("", values.get("style", "").lower())
@@ -267,6 +282,27 @@ def _hides(attributes: str) -> bool:
     colours = dict(_COLOUR.findall(style))
     background = colours.get("background-color", colours.get("background"))
     return "color" in colours and colours["color"] == background
+
+
+def _values(attributes: str) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for name, value in _ATTRIBUTE.findall(attributes):
+        # As in a browser, the first of two attributes with one name counts.
+        values.setdefault(name.lower(), html.unescape(_LONG_NUMBER.sub("", value.strip("\"'"))))
+    return values
+
+
+# What mail programs put around the mail that is answered: Gmail, Yahoo, Thunderbird and Apple Mail, ProtonMail, Zoho.
+_QUOTING_CLASSES = frozenset({"gmail_quote", "yahoo_quoted", "protonmail_quote", "zmail_extra", "moz-cite-prefix"})
+
+
+def _quotes(tag: str, attributes: str) -> bool:
+    """Whether an element encloses what a mail quotes of another one."""
+    if tag not in ("blockquote", "div") or not attributes:
+        return False
+    values = _values(attributes)
+    cites = tag == "blockquote" and values.get("type", "").strip().lower() == "cite"
+    return cites or not _QUOTING_CLASSES.isdisjoint(values.get("class", "").lower().split())
 
 
 def _tiny(length: str | None) -> bool:

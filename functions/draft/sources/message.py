@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.message import Message as Part
 from email.policy import Compat32
+from typing import Literal
 
 from galley.instants import in_utc
 from galley.texts import clip, listed
-from sources.clean import clean_line, html_to_text, plain_text
+from sources.clean import clean_line, html_to_text, plain_text, without_marks
 from sources.collected import short_hash
+from sources.quoted import without_quotes
 
 MAX_TITLE_CHARS = 300
 MAX_AUTHOR_CHARS = 200
@@ -83,8 +85,15 @@ class _ClippedHeaders(Compat32):
         return name, value[:_MAX_HEADER_CHARS]
 
 
-def read_message(raw: bytes, max_chars: int) -> Message:
+Quotes = Literal["cut", "keep"]
+"""What becomes of what a mail quotes of earlier ones, and of its signature."""
+
+
+def read_message(raw: bytes, max_chars: int, quotes: Quotes = "cut") -> Message:
     """Return what a mail says: its plain text, or its HTML as text; of attachments the names alone.
+
+    What it quotes and its signature are cut out of its text, with a mark in their place, unless ``quotes`` says
+    otherwise.
 
     Raises:
         NotAMessage: when it is empty, has no header of a mail, or cannot be parsed at all.
@@ -105,13 +114,14 @@ def read_message(raw: bytes, max_chars: int) -> Message:
     headers = _headers(part)
     if not _MAIL_HEADERS & headers.keys():
         raise NotAMessage("it has none of a mail's headers")
-    words = _Words()
+    title = clean_line(_decoded(headers.get("subject", "")), MAX_TITLE_CHARS)
+    words = _Words(title, quotes)
     try:
         words.read(part)
     except Exception as error:  # as above, with the parts' headers
         words.warnings.append(f"only in part readable ({type(error).__name__})")
     return Message(
-        title=clean_line(_decoded(headers.get("subject", "")), MAX_TITLE_CHARS) or "(no subject)",
+        title=title or "(no subject)",
         author=clean_line(_decoded(headers.get("from", "")), MAX_AUTHOR_CHARS) or None,
         date=_date(headers.get("date", "")),
         text=words.together(max_chars),
@@ -202,6 +212,8 @@ def _codec(name: str) -> str | None:
 class _Words:
     """Walks through a message's parts and gathers its words, the names of its attachments, and remarks."""
 
+    subject: str
+    quotes: Quotes
     texts: list[str] = field(default_factory=list)
     attachments: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -230,7 +242,7 @@ class _Words:
         """Of alternatives take the plain text, else the last one that says anything (RFC 2046, 5.1.4)."""
         tried: list[tuple[str, _Words]] = []
         for child in children:
-            words = _Words(parts_left=self.parts_left)
+            words = _Words(self.subject, self.quotes, parts_left=self.parts_left)
             words.read(child, depth)
             tried.append((child.get_content_type(), words))
             self.attachments += words.attachments
@@ -254,10 +266,15 @@ class _Words:
         text, remark = decode(data, part.get_content_charset())
         if remark:
             self.warnings.append(remark)
-        if kind == "text/html":
-            self.texts.append(html_to_text(text))
-        else:
-            self.texts.append(plain_text(text, _MAX_TEXT_CHARS))
+        self.texts.append(self._own(text, kind))
+
+    def _own(self, text: str, kind: str) -> str:
+        """Return the part's words, without what it quotes where that is to be cut."""
+        is_html = kind == "text/html"
+        if self.quotes == "keep":
+            return html_to_text(text) if is_html else plain_text(text, _MAX_TEXT_CHARS)
+        whole = html_to_text(text, quotes="marked") if is_html else without_marks(clip(text, _MAX_TEXT_CHARS))
+        return plain_text(without_quotes(whole, subject=self.subject), _MAX_TEXT_CHARS)
 
     def together(self, max_chars: int) -> str:
         """Return the words, clipped, and below them the attachments' names."""
