@@ -28,6 +28,7 @@ from galley.retry import (
 from galley.runs import Run, RunKey, SkipReason, Status
 from galley.store import NO_CURSORS, Bill, Cursor, LeaseLost, Settled, StoreBusy
 from galley.texts import clip_bytes
+from rejected_drafts import StoredRejections
 from shapes import digest, monitor, report, sync
 from shapes.shape import Assignment, Material, Shape
 from windows import window_of
@@ -157,6 +158,7 @@ class ClaimedRun:
             looked_at=self._outside.now(),
             window=lambda: window_of(self.attempt.message, drafter, self._outside.schedules),
             cursors=self._cursors,
+            rejected=StoredRejections(self._outside.store, drafter.name),
             bucket=self._outside.bucket,
             fetch=self._outside.fetch,
             desk_url=self._outside.desk_url,

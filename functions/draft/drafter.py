@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from drafter_file.channels import ChannelSetting
-from drafter_file.digest import FeedSource, MailSource
+from drafter_file.digest import DigestSettings, FeedSource, MailSource
 from drafter_file.fields import Count, Strict, Words
 from drafter_file.monitor import HealthSource
 from drafter_file.report import TableSource
@@ -63,6 +63,7 @@ class Drafter(Strict):
     timezone: str = "UTC"
     period_hours: Count = Field(default=24, le=24 * 366)
     channels: tuple[ChannelSetting, ...] = (ChannelSetting(kind="s3"),)
+    digest: DigestSettings | None = None
 
     @field_validator("model")
     @classmethod
@@ -79,6 +80,18 @@ class Drafter(Strict):
         except InvalidSchedule as error:
             raise ValueError(str(error).removeprefix(f"timezone {name!r} ")) from error
         return name
+
+    @model_validator(mode="after")
+    def _settings_fit(self) -> Self:
+        for shape in SOURCES_OF_SHAPE:
+            if shape != self.shape and getattr(self, shape, None) is not None:
+                raise ValueError(f"[{shape}] is not for a {self.shape}; remove it")
+        if self.digest is not None and self.digest.max_items <= len(self.sources):
+            raise ValueError(
+                f"[digest] max_items = {self.digest.max_items} is too few for {len(self.sources)} sources; "
+                f"give at least {len(self.sources) + 1}, one for each and one to spare"
+            )
+        return self
 
     @model_validator(mode="after")
     def _sources_fit(self) -> Self:

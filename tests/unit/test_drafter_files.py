@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from drafter import DRAFTERS, SOURCES_OF_SHAPE, Drafter, InvalidDrafter, drafter_names, load_drafter, read_drafter
+from drafter_file.digest import DigestSettings
 from galley.drafts import Channel
 
 DIGEST = """\
@@ -102,6 +103,12 @@ def test_what_is_not_said_has_its_default(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [DIGEST + FEED, REPORT, SYNC, MONITOR])
 def test_every_shape_and_source_can_be_written(tmp_path: Path, text: str) -> None:
     assert isinstance(read_drafter(write(tmp_path, text)), Drafter)
+
+
+def test_what_a_digest_may_say_of_itself(tmp_path: Path) -> None:
+    drafter = read_drafter(write(tmp_path, f"{DIGEST}[digest]\nmax_items = 30\nrejected_items = 'offer_again'\n"))
+    assert drafter.digest == DigestSettings(max_items=30, rejected_items="offer_again")
+    assert read_drafter(write(tmp_path, DIGEST)).digest is None
 
 
 def test_a_budget_is_exact(tmp_path: Path) -> None:
@@ -207,6 +214,34 @@ def test_a_budget_is_exact(tmp_path: Path) -> None:
             DIGEST.replace('"inbox"', '"In Box"'),
             "sources[1] 'In Box': id is 'In Box': use a-z, 0-9 and -, beginning with a letter",
             id="id of another form",
+        ),
+        pytest.param(
+            DIGEST + 'quoted_text = "hide"\n',
+            "sources[1] 'inbox': quoted_text is 'hide': use cut or keep",
+            id="unknown word for quoted text",
+        ),
+        pytest.param(
+            DIGEST + FEED + 'edits = "redraft"\n',
+            "sources[2] 'news': edits is 'redraft': use ignore or take",
+            id="unknown word for edits",
+        ),
+        pytest.param(
+            DIGEST + "first_run_items = 0\n",
+            "sources[1] 'inbox': first_run_items is 0: give at least 1",
+            id="no first draft",
+        ),
+        pytest.param(
+            DIGEST + '[digest]\nrejected_items = "keep"\n',
+            "digest.rejected_items is 'keep': use drop or offer_again",
+            id="unknown word for rejected items",
+        ),
+        pytest.param(
+            DIGEST + FEED + "[digest]\nmax_items = 2\n",
+            "[digest] max_items = 2 is too few for 2 sources; give at least 3, one for each and one to spare",
+            id="fewer items than sources",
+        ),
+        pytest.param(
+            REPORT + "[digest]\nmax_items = 9\n", "[digest] is not for a report; remove it", id="another shape's table"
         ),
         pytest.param(
             DIGEST.replace('"mail/"', '"/mail/"'),

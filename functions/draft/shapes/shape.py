@@ -1,6 +1,6 @@
 """What every shape gets and gives: an assignment in, material out."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -23,13 +23,37 @@ class Window:
     zone: ZoneInfo
 
 
+class RejectedDrafts(Protocol):
+    """The drafter's drafts that a reviewer rejected not long ago."""
+
+    def slots(self) -> Sequence[datetime]:
+        """Return their slots, in UTC, oldest first."""
+        ...
+
+    def items(self, slot: datetime) -> tuple[Item, ...] | None:
+        """Return the items kept beside one of them, or None when they cannot be had any more."""
+        ...
+
+
+class NoRejectedDrafts:
+    """None: where a run is tried out, without a store."""
+
+    def slots(self) -> Sequence[datetime]:
+        """Return none."""
+        return ()
+
+    def items(self, slot: datetime) -> None:
+        """Return None."""
+
+
 @dataclass(frozen=True, slots=True)
 class Assignment:
     """One run, as a shape sees it: what it is about is bounded by its slot, never by "now".
 
     ``looked_at`` is when the shape looks, in UTC: to be told beside what can only be seen at that moment, no more.
     ``window`` is asked for only by the shapes that need it, since the schedule must then be looked up, and ``cursors``
-    (each source's, as stored with the last draft made from it) only by those that keep any.
+    (each source's, as stored with the last draft made from it) only by those that keep any. ``rejected`` asks the store
+    anew with each question, so it is for drafters that offer such items again.
     ``desk_url`` is the review desk's own address, what ``desk:`` stands for in a source.
     ``time_left`` is what the run still has of its time, the model's call included. ``earlier_run`` returns what has
     become of another run of the drafter, by its slot; each time it is asked it costs a request.
@@ -45,6 +69,7 @@ class Assignment:
     desk_url: str
     time_left: Callable[[], timedelta]
     earlier_run: Callable[[datetime], Run | None]
+    rejected: RejectedDrafts = field(default_factory=NoRejectedDrafts)
 
 
 @dataclass(frozen=True, slots=True)

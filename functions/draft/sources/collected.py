@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -15,19 +16,40 @@ from galley.store import Cursor
 class SourceLimits:
     """How much one run takes from one source. What is beyond ``max_items`` waits for the next run.
 
-    ``max_bytes`` is the size of one message as it is stored; ``max_chars`` the length of one item's text.
-    ``seconds`` is how long messages are read: those that were not read by then wait too.
+    ``first_run`` is how much of what is there already a source without a cursor takes, the newest; what is older is
+    passed over. None takes everything. ``max_bytes`` is the size of one message as it is stored; ``max_chars`` the
+    length of one item's text. ``seconds`` is how long messages are read: those that were not read by then wait too.
+    ``memory`` is the share, up to 1, of what a source may remember in its cursor, where several are kept together.
     """
 
     max_items: int = 50
     max_bytes: int = 10_000_000
     max_chars: int = 8_000
     seconds: float = 60
+    first_run: int | None = None
+    memory: float = 1.0
 
     def __post_init__(self) -> None:
         for name in ("max_items", "max_bytes", "max_chars"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if not 0 < self.memory <= 1:
+            raise ValueError(f"memory is {self.memory}; it must be more than 0 and at most 1")
+
+    def remembered(self, at_most: int) -> int:
+        """Return this source's share of a number of things that may be remembered."""
+        return max(1, int(at_most * self.memory))
+
+
+class Reading(StrEnum):
+    """How a source was found.
+
+    Read: no items mean nothing new. Failed: it gave nothing that could be used. Gone: it said that it never will again.
+    """
+
+    READ = "read"
+    FAILED = "failed"
+    GONE = "gone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +57,11 @@ class Collected:
     """What one source has that is new, oldest first.
 
     ``warnings`` name, in one line each, everything that is not in the items and why.
-    ``cursor`` is the value to store together with the draft, or with the outcome that there is nothing new; None leaves
-    the stored one as it is. ``cursor_if_empty`` is the value to store where no draft is made: it is not past what only
-    a draft's warnings would name.
+    ``untold`` are such lines of earlier runs that made no draft: the next draft has them, and no run without one.
+    ``cursor`` is the value to store together with the draft; None leaves the stored one as it is.
+    ``cursor_if_empty`` is the value to store where no draft is made: it keeps what only a draft's warnings would name.
     ``left_out`` counts what is new but beyond the limit; it is not consumed, the next run takes it.
-    ``failed`` says that the source gave nothing that could be used, so that no items do not mean nothing new.
+    ``note`` is what is said of the source itself where it has no items, in a few words; "" if nothing.
     The ids of the items count from 1 within this value: whoever joins several sources numbers them anew.
     """
 
@@ -48,7 +70,9 @@ class Collected:
     cursor: Cursor | None
     cursor_if_empty: Cursor | None = None
     left_out: int = 0
-    failed: bool = False
+    reading: Reading = Reading.READ
+    note: str = ""
+    untold: tuple[str, ...] = ()
 
 
 class CursorState(BaseModel):

@@ -4,31 +4,42 @@ The cursor is a place in the order of arrival, and a short memory beyond it. Eve
 of what is later, the objects are done whose hashes are remembered. The memory reaches a day back from the newest
 message, because objects do not become visible in order: S3 dates a multipart upload by its beginning, and copies
 can keep an old date. So what appears late, or shares its second with another object, is neither lost nor repeated.
+
+What cannot be read does not hold up what can. Bytes that are no message stay so: they are set aside at once. What the
+bucket does not hand out, or what meets an error that nobody foresaw, is tried with three drafts. Each is named when it
+is set aside and once beside the next draft, and not on every quiet day in between.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from galley.bucket import Bucket, ObjectInfo, ObjectMissing, ObjectTooLarge, ObjectUnreadable
 from galley.drafts import Item
 from galley.instants import format_instant, in_utc
 from galley.store import Cursor
-from galley.texts import counted, listed
+from galley.texts import clip, counted, listed
 from sources.clean import clean_line
 from sources.collected import Collected, CursorState, SourceLimits, read_cursor, short_hash
-from sources.message import Message, NotAMessage, read_message
+from sources.message import Message, NotAMessage, Quotes, read_message
 
 LOOK_BACK = timedelta(days=1)
 MAX_REMEMBERED_OBJECTS = 4_000
 """Beyond so many the memory reaches less far back than a day, but never past an object that waits."""
 MAX_OBJECTS_BEYOND_PLACE = 8_000
 """Where an object that waits holds the place back, no more than these are consumed beyond it."""
-MAX_REMEMBERED_MESSAGES = 4_000
+MAX_REMEMBERED_MESSAGES = 3_000
 MAX_SET_ASIDE = 200
+MAX_TRIES = 3
+"""So often is an object tried that may be readable later, before it is set aside."""
+MAX_TRIED = 200
+"""So many objects are tried again at most; further ones are set aside at once."""
+MAX_UNTOLD = 30
+MAX_UNTOLD_CHARS = 200
+"""So many lines, of so many characters, wait for the next draft to name them."""
 MAX_DEFERRED_NAMED = 20
 
 _Order = tuple[datetime, str]
@@ -42,9 +53,17 @@ class _Place(BaseModel):
 
 
 class _State(CursorState):
+    """``prefix`` is where the rest belongs to; without one it was written before that was kept.
+
+    ``tries`` counts, by an object's hash, how often it could not be read; ``untold`` are lines that no draft had yet.
+    """
+
+    prefix: str = ""
     after: _Place | None = None
     seen: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
+    tries: dict[str, int] = Field(default_factory=dict)
+    untold: tuple[str, ...] = ()
 
 
 def collect(
@@ -53,6 +72,7 @@ def collect(
     cursor: Cursor | None,
     until: datetime,
     limits: SourceLimits,
+    quotes: Quotes = "cut",
     *,
     clock: Callable[[], float] = time.monotonic,
 ) -> Collected:
@@ -60,8 +80,11 @@ def collect(
 
     ``until`` is the slot. A message was there by then if its sender dated it so, unless it arrived before that
     date, or else if it arrived by then; a later one waits for the next draft. An object that is no readable message
-    is named once and then counts as done, whenever it arrived: it would neither change nor go away.
+    is named and then counts as done, whenever it arrived.
+    Without a cursor, or with one of another prefix, only the newest objects count, as many as ``limits.first_run``
+    says; the older ones are passed over, and a warning says how many.
     Each item's ``source`` is its object's key, so that every object is an item or named in a warning.
+    ``quotes`` says what becomes of quoted text and signatures.
     ``clock`` gives seconds and is never set back: when the limits' time is over, what was not read yet waits.
 
     Raises:
@@ -69,48 +92,92 @@ def collect(
     """
     until = in_utc(until)
     state = read_cursor(_State, cursor, f"the mail under {prefix!r}")
+    is_first = cursor is None or state.prefix not in ("", prefix)
+    if is_first:
+        state = _State(messages=state.messages, untold=state.untold)
     after = None if state.after is None else (in_utc(state.after.modified), state.after.key)
     beyond = [info for info in bucket.list(prefix) if after is None or _order(info) > after]
     beyond = sorted((info for info in beyond if not _is_folder(info)), key=_order)
+    passed: list[ObjectInfo] = []
+    if is_first and limits.first_run is not None and len(beyond) > limits.first_run:
+        passed, beyond = beyond[: -limits.first_run], beyond[-limits.first_run :]
+        after = _order(passed[-1])
     seen = frozenset(state.seen)
     run = _Run(
         until=until,
         limits=limits,
+        quotes=quotes,
         clock=clock,
         deadline=clock() + limits.seconds,
         messages=dict.fromkeys(state.messages),
+        tries=state.tries,
         done=[info for info in beyond if _hash(info) in seen],
     )
+    if passed:
+        run.tell_with_a_draft(_passed_over(passed, prefix))
     for info in beyond:
         if _hash(info) not in seen:
             run.take(bucket, info)
+    moved = _moved(state, after, run, prefix)
+    untold = _bounded([*state.untold, *run.untold], limits.remembered(MAX_UNTOLD))
     return Collected(
         items=tuple(run.items),
         warnings=run.all_warnings(prefix),
-        cursor=_moved(after, run, waiting=[]),
-        # With objects left out the memory must move on, or the same ones would be looked at for ever.
-        cursor_if_empty=_moved(after, run, waiting=[] if run.left_out else run.unreadable),
+        untold=state.untold,
+        cursor=_if_new({**moved, "untold": []}, cursor),
+        cursor_if_empty=_if_new({**moved, "untold": untold}, cursor),
         left_out=len(run.left_out),
     )
 
 
+def _if_new(new: Cursor, stored: Cursor | None) -> Cursor | None:
+    """Return the cursor, or None when the stored one says the same.
+
+    The first one is stored even though it says nothing: what comes later to an empty mailbox is no history.
+    """
+    if stored is None:
+        return new
+    said, before = ({name: value for name, value in one.items() if value} for one in (new, stored))
+    return None if said == {"prefix": new["prefix"], **before} else new
+
+
+def _passed_over(passed: Sequence[ObjectInfo], prefix: str) -> str:
+    days = f"{format_instant(passed[0].modified)} to {format_instant(passed[-1].modified)}"
+    objects = counted(len(passed), "older object", "older objects")
+    return f"{objects} under {clean_line(prefix, 100)} passed over ({days}): this is the first draft from there"
+
+
+def _bounded(lines: Sequence[str], at_most: int) -> list[str]:
+    """Return the lines that wait for the next draft, no more and no longer than can be kept."""
+    kept = [clip(line, MAX_UNTOLD_CHARS) for line in lines[:at_most]]
+    return kept if len(lines) <= at_most else [*kept[:-1], _AND_MORE]
+
+
+_AND_MORE = "and more objects that were not read, which earlier runs named"
+
+
 @dataclass
 class _Run:
-    """One pass over what is new. Every object ends in ``done``, ``deferred`` or ``left_out``, or has vanished."""
+    """One pass over what is new. Every object ends in ``done`` or among what waits, or has vanished.
+
+    What waits is ``deferred`` to a later slot, ``left_out`` by a limit, or in ``tried``, with how often it was.
+    """
 
     until: datetime
     limits: SourceLimits
+    quotes: Quotes
     clock: Callable[[], float]
     deadline: float
     messages: dict[str, None]
+    tries: Mapping[str, int]
     done: list[ObjectInfo]
     taken: int = 0
-    consumed: int = 0
     stopped_late: bool = False
     items: list[Item] = field(default_factory=list)
     set_aside: int = 0
-    unreadable: list[ObjectInfo] = field(default_factory=list)
+    tried: dict[ObjectInfo, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    untold: list[str] = field(default_factory=list)
     deferred: list[ObjectInfo] = field(default_factory=list)
     left_out: list[ObjectInfo] = field(default_factory=list)
 
@@ -120,24 +187,48 @@ class _Run:
             return
         self.taken += 1
         try:
-            message = _read(bucket, info, self.limits)
+            message = _read(bucket, info, self.limits, self.quotes)
         except ObjectMissing:
             self.warnings.append(f"{_name(info)}: it was deleted before it could be read")
-        except (NotAMessage, ObjectUnreadable) as reason:
-            self.unreadable.append(info)
-            self._set_aside(info, f"not read: {reason}")
+        except NotAMessage as reason:
+            self._give_up(info, f"not read: {reason}")
+        except (ObjectUnreadable, _Unforeseen) as reason:
+            self._try_again(info, str(reason))
         else:
             self._consider(info, message)
 
+    def _try_again(self, info: ObjectInfo, reason: str) -> None:
+        times = self.tries.get(_hash(info), 0) + 1
+        if times >= MAX_TRIES or len(self.tried) >= self.limits.remembered(MAX_TRIED):
+            self._give_up(info, f"not read: {reason}; set aside after {counted(times, 'try', 'tries')}")
+            return
+        self.tried[info] = times
+        if times == 1:
+            self.warnings.append(f"{_name(info)}: not read yet: {reason}; it is tried with {MAX_TRIES} drafts in all")
+
+    def _give_up(self, info: ObjectInfo, reason: str) -> None:
+        self.done.append(info)
+        self.set_aside += 1
+        self.tell_with_a_draft(f"{_name(info)}: {reason}")
+
+    def tell_with_a_draft(self, line: str) -> None:
+        """Tell it with this run, and if that makes no draft with the next one that does."""
+        self.warnings.append(line)
+        self.untold.append(line)
+
     def _is_full(self) -> bool:
         # The first object that waits may always be taken: what is done beyond it can then be forgotten.
-        something_waits = bool(self.deferred or self.left_out)
+        something_waits = bool(self.waiting)
         return (
             len(self.items) >= self.limits.max_items
             or self.set_aside >= MAX_SET_ASIDE
-            or (something_waits and len(self.done) >= MAX_OBJECTS_BEYOND_PLACE)
+            or (something_waits and len(self.done) >= self.limits.remembered(MAX_OBJECTS_BEYOND_PLACE))
             or self._is_late()
         )
+
+    @property
+    def waiting(self) -> list[ObjectInfo]:
+        return [*self.deferred, *self.left_out, *self.tried]
 
     def _is_late(self) -> bool:
         # The first object is read however late it is, so that each pass does something.
@@ -150,9 +241,12 @@ class _Run:
         if written > self.until:
             self.deferred.append(info)
         elif message.fingerprint in self.messages:
-            self._set_aside(info, f"not taken: the same message as an earlier one ({message.title})")
+            self.done.append(info)
+            self.set_aside += 1
+            copy = f"not taken: the same message as an earlier one ({message.title})"
+            self.warnings.append(f"{_name(info)}: {copy}")
         else:
-            self._consume(info)
+            self.done.append(info)
             self.messages[message.fingerprint] = None
             self.warnings += [f"{_name(info)}: {warning}" for warning in message.warnings]
             self.items.append(
@@ -165,15 +259,6 @@ class _Run:
                     published=written,
                 )
             )
-
-    def _set_aside(self, info: ObjectInfo, reason: str) -> None:
-        self._consume(info)
-        self.set_aside += 1
-        self.warnings.append(f"{_name(info)}: {reason}")
-
-    def _consume(self, info: ObjectInfo) -> None:
-        self.done.append(info)
-        self.consumed += 1
 
     def all_warnings(self, prefix: str) -> tuple[str, ...]:
         warnings = list(self.warnings)
@@ -197,40 +282,59 @@ class _Run:
         return tuple(warnings)
 
 
-def _read(bucket: Bucket, info: ObjectInfo, limits: SourceLimits) -> Message:
+class _Unforeseen(Exception):
+    """An error that reading a message met and that nobody foresaw, in words: one message must not hold up the rest."""
+
+
+def _read(bucket: Bucket, info: ObjectInfo, limits: SourceLimits, quotes: Quotes) -> Message:
     too_large = NotAMessage(f"it has {info.size:,} bytes; at most {limits.max_bytes:,} are read")
     if info.size > limits.max_bytes:
         raise too_large
     try:
-        return read_message(bucket.get(info.key, max_bytes=limits.max_bytes), limits.max_chars)
+        raw = bucket.get(info.key, max_bytes=limits.max_bytes)
     except ObjectTooLarge as error:
         raise too_large from error
+    try:
+        return read_message(raw, limits.max_chars, quotes)
+    except NotAMessage:
+        raise
+    except Exception as error:
+        raise _Unforeseen(f"reading it met an unexpected error ({type(error).__name__})") from error
 
 
-def _moved(after: _Order | None, run: _Run, *, waiting: Sequence[ObjectInfo]) -> Cursor | None:
-    """Return the cursor once all that was consumed is done, except what still waits; None when it does not move.
+def _moved(state: _State, after: _Order | None, run: _Run, prefix: str) -> Cursor:
+    """Return the cursor once all that was read is done, except what still waits, without its untold lines.
 
     It is a place as late as can be, and what is done beyond it.
     """
-    if run.consumed == len(waiting):
-        return None
-    done = sorted((info for info in run.done if info not in waiting), key=_order)
-    place = _place(after, done, waiting=[*run.deferred, *run.left_out, *waiting])
+    done = sorted(run.done, key=_order)
+    place = _place(after, done, run.waiting, run.limits) if done else after
     return {
+        "prefix": prefix,
         "after": None if place is None else {"modified": format_instant(place[0]), "key": place[1]},
         "seen": [_hash(info) for info in done if place is None or _order(info) > place],
-        "messages": list(run.messages)[-MAX_REMEMBERED_MESSAGES:],
+        "messages": list(run.messages)[-run.limits.remembered(MAX_REMEMBERED_MESSAGES) :],
+        "tries": _tries(state, run),
     }
 
 
-def _place(after: _Order | None, done: Sequence[ObjectInfo], waiting: Sequence[ObjectInfo]) -> _Order | None:
+def _tries(state: _State, run: _Run) -> dict[str, int]:
+    """Return how often each object was tried that still waits; one that was not tried now keeps its count."""
+    waiting = {_hash(info): run.tried.get(info, state.tries.get(_hash(info), 0)) for info in run.waiting}
+    return {key: times for key, times in waiting.items() if times}
+
+
+def _place(
+    after: _Order | None, done: Sequence[ObjectInfo], waiting: Sequence[ObjectInfo], limits: SourceLimits
+) -> _Order | None:
     """Return the last object that need not be remembered: it never moves back, nor past one that waits."""
     remembered_since = _order(done[-1])[0] - LOOK_BACK
     first_waiting = min(map(_order, waiting), default=None)
+    most = limits.remembered(MAX_REMEMBERED_OBJECTS)
     place = after
     for position, info in enumerate(done):
         order = _order(info)
-        too_many = len(done) - position > MAX_REMEMBERED_OBJECTS
+        too_many = len(done) - position > most
         if (first_waiting is not None and order > first_waiting) or not (too_many or order[0] < remembered_since):
             break
         place = order

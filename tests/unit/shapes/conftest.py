@@ -1,6 +1,6 @@
 """What the shapes' tests share: a bucket, and assignments that give a shape no more than it may use."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from drafter import Drafter
+from galley.drafts import Item
 from galley.runs import Run
-from shapes.shape import Assignment, Cursor, Fetch, Window
+from shapes.shape import Assignment, Cursor, Fetch, RejectedDrafts, Window
 from sources.fetch import Fetched
 from support.memory_bucket import MemoryBucket
 
@@ -39,6 +40,7 @@ def assign(bucket: MemoryBucket) -> Assign:
         slot: datetime = SLOT,
         window: Window | None = None,
         cursors: Mapping[str, Cursor] | None = None,
+        rejected: RejectedDrafts | None = None,
         fetch: Fetch = _no_fetch,
         desk_url: str = "http://127.0.0.1:8700",
         time_left: Callable[[], timedelta] = lambda: timedelta(minutes=5),
@@ -54,6 +56,7 @@ def assign(bucket: MemoryBucket) -> Assign:
             looked_at=slot + LOOKED_AFTER,
             window=given,
             cursors=lambda: cursors or {},
+            rejected=rejected or _NotAsked(),
             bucket=bucket,
             fetch=fetch,
             desk_url=desk_url,
@@ -75,6 +78,14 @@ def shared_data() -> Path:
 
 def _no_earlier_run(slot: datetime) -> Run | None:
     raise AssertionError(f"this shape must not ask for the run of {slot}")
+
+
+class _NotAsked:
+    def slots(self) -> Sequence[datetime]:
+        raise AssertionError("this shape must not ask for rejected drafts")
+
+    def items(self, slot: datetime) -> tuple[Item, ...] | None:
+        raise AssertionError(f"this shape must not ask for the items of {slot}")
 
 
 def _no_fetch(url: str, **_: Any) -> Fetched:

@@ -12,7 +12,7 @@ import pytest
 
 from galley.retry import NeverSucceeds
 from sources import feed
-from sources.collected import Collected, SourceLimits
+from sources.collected import Collected, Reading, SourceLimits
 from sources.fetch import Fetched, FetchError, FetchLimits, fetch
 
 URL = "https://feeds.example/news/feed.xml"
@@ -191,7 +191,9 @@ def test_the_memory_is_bounded_but_keeps_what_the_feed_still_has(site: Site, mon
 
 
 def test_the_largest_cursor_has_less_than_three_hundred_kilobytes() -> None:
-    assert (feed.MAX_ENTRIES + feed.MAX_REMEMBERED_GONE) * len('"0123456789abcdef", ') + 5_000 < 300_000
+    hashes = feed.MAX_ENTRIES + feed.MAX_REMEMBERED_GONE + feed.MAX_REMEMBERED_LINKS
+    versions = feed.MAX_ENTRIES * len('"0123456789abcdef": "012345", ')
+    assert hashes * len('"0123456789abcdef", ') + versions + 10_000 < 300_000
 
 
 def test_entries_dated_after_the_slot_wait_and_no_validator_hides_them(site: Site) -> None:
@@ -228,7 +230,8 @@ def test_a_request_is_conditional_with_both_validators(site: Site) -> None:
     first = _collect(site)
     site.answer(status=304)
     second = _collect(site, first.cursor)
-    assert (second.items, second.warnings, second.cursor) == ((), (), None)
+    assert (second.items, second.warnings, second.cursor, second.cursor_if_empty) == ((), (), None, None)
+    assert (second.reading, second.note) == (Reading.READ, "not changed, 304")
     asked = site.asked[1][1]
     assert (asked["If-None-Match"], asked["If-Modified-Since"]) == ('W/"1"', modified)
 
@@ -354,51 +357,270 @@ def test_a_feed_that_is_gone_is_not_asked_again_until_its_address_changes(site: 
     first = _collect(site)
     site.answer(status=410)
     gone = _collect(site, first.cursor)
-    assert "is gone for good (410) and is not asked again" in gone.warnings[0]
-    assert gone.cursor is not None
-
-    later = _collect(site, gone.cursor)
+    assert gone.reading is Reading.GONE
+    assert gone.warnings == (
+        f"the feed {URL}: it is gone for good (410) and is not asked again; "
+        "remove it from the drafter's file, or give it another id to ask it once more",
+    )
+    later = _collect(site, gone.cursor, until=SLOT + timedelta(days=30))
     assert len(site.asked) == 2
-    assert (later.items, later.cursor) == ((), None)
-    assert later.warnings == (f"{URL}: the feed is gone for good (410); remove it from the drafter's file",)
+    assert (later.items, later.reading, later.note) == ((), Reading.GONE, "gone for good, 410, and not asked again")
 
     other = "https://feeds.example/other.xml"
     site.answer(_rss(_entry(1), _entry(2)), url=other)
     assert _titles(feed.collect(site, other, gone.cursor, SLOT, SourceLimits())) == ["2"]
 
 
+def test_a_feed_that_is_gone_is_named_by_one_draft_a_week(site: Site) -> None:
+    site.answer(status=410)
+    cursor: Cursor = None
+    named = []
+    for day in range(15):
+        collected = _collect(site, cursor, until=SLOT + timedelta(days=day))
+        named += [day] if collected.warnings else []
+        cursor = cursor if collected.cursor is None else collected.cursor
+    assert named == [0, 7, 14]
+    assert len(site.asked) == 1
+    earlier = _collect(site, cursor, until=SLOT - timedelta(days=3))
+    assert (earlier.warnings, earlier.cursor) == ((), None), "a slot that is made up later names it no second time"
+
+
+def test_a_run_without_a_draft_does_not_count_as_having_named_a_feed_that_is_gone(site: Site) -> None:
+    site.answer(status=410)
+    quiet = _collect(site)
+    again = _collect(site, quiet.cursor_if_empty, until=SLOT + timedelta(days=1))
+    assert len(site.asked) == 1
+    assert again.warnings == quiet.warnings
+    assert again.cursor_if_empty is None
+
+
 NEW = "https://new.example/feed.xml"
+MOVED = (f"the feed {URL} has moved for good to {NEW}; write that address in the drafter's file",)
 
 
-def test_a_feed_that_moved_for_good_is_asked_at_its_new_address(site: Site) -> None:
+def _moved(site: Site) -> Cursor:
+    """Return the cursor of a feed that was found to have moved, twice."""
     site.answer(_rss(_entry(1)), moved=NEW, etag='"1"')
     first = _collect(site)
-    told = f"the feed {URL} has moved for good to {NEW}; write that address in the drafter's file"
-    assert first.warnings == (told,)
-    assert first.items[0].source == URL
-
-    site.answer(_rss(_entry(2), _entry(1)), url=NEW)
+    assert first.warnings == ()
+    site.answer(_rss(_entry(1), _entry(2)), moved=NEW, etag='"2"')
     second = _collect(site, first.cursor)
-    assert (_titles(second), second.warnings) == (["2"], ())
-    assert [url for url, _ in site.asked] == [URL, NEW]
-    assert site.asked[1][1]["If-None-Match"] == '"1"'
+    assert (_titles(second), second.warnings) == (["2"], MOVED)
+    assert [item.source for item in second.items] == [URL]
+    assert [url for url, _ in site.asked] == [URL, URL]
+    return second.cursor
 
 
-@pytest.mark.parametrize("failure", ["error", "404"])
-def test_where_a_feed_moved_to_is_forgotten_when_nothing_is_there(site: Site, failure: str) -> None:
+def test_a_feed_that_said_twice_that_it_moved_for_good_is_asked_at_its_new_address(site: Site) -> None:
+    cursor = _moved(site)
+    site.answer(_rss(_entry(3), _entry(1)), url=NEW)
+    third = _collect(site, cursor)
+    assert (_titles(third), third.warnings) == (["3"], ())
+    assert site.asked[2][0] == NEW
+    assert site.asked[2][1]["If-None-Match"] == '"2"'
+
+
+def test_a_move_is_also_said_by_a_feed_that_has_not_changed(site: Site) -> None:
     site.answer(_rss(_entry(1)), moved=NEW, etag='"1"')
+    first = _collect(site)
+    site.answer(status=304, moved=NEW)
+    second = _collect(site, first.cursor)
+    assert (second.items, second.warnings) == ((), MOVED)
+    assert second.cursor_if_empty is not None
+    assert second.cursor_if_empty["moved_to"] == NEW
+
+
+def test_a_redirect_of_one_day_is_not_kept(site: Site) -> None:
+    site.answer(_rss(_entry(1)), moved=NEW)
     cursor = _collect(site).cursor
-    if failure == "error":
-        site.fail("the name new.example does not resolve", url=NEW)
-    else:
-        site.answer(status=404, url=NEW)
-    site.answer(_rss(_entry(2)))
-    second = _collect(site, cursor)
-    assert _titles(second) == ["2"]
-    assert [url for url, _ in site.asked] == [URL, NEW, URL]
-    assert "If-None-Match" not in site.asked[2][1]
-    assert second.cursor is not None
-    assert "moved_to" not in second.cursor
+    site.answer(_rss(_entry(1)))
+    cursor = _collect(site, cursor).cursor
+    site.answer(_rss(_entry(1)), moved=NEW)
+    cursor = _collect(site, cursor).cursor
+    site.answer(_rss(_entry(1)), moved="https://elsewhere.example/feed.xml")
+    cursor = _collect(site, cursor).cursor
+    assert _collect(site, cursor).warnings != ()
+    assert {url for url, _ in site.asked} == {URL}
+
+
+def test_a_redirect_from_https_to_http_is_followed_and_never_kept(site: Site) -> None:
+    cursor: Cursor = None
+    for number in range(4):
+        site.answer(_rss(_entry(number)), moved="http://feeds.example/news/feed.xml")
+        collected = _collect(site, cursor)
+        assert (_titles(collected), collected.warnings) == ([str(number)], ())
+        cursor = collected.cursor
+    assert {url for url, _ in site.asked} == {URL}
+
+
+@pytest.mark.parametrize("failure", ["error", "404", "a parked name", "410"])
+def test_where_a_feed_moved_to_is_forgotten_when_nothing_is_there(site: Site, failure: str) -> None:
+    cursor = _moved(site)
+    match failure:
+        case "error":
+            site.fail("the name new.example does not resolve", url=NEW)
+        case "a parked name":
+            site.answer(b"<!DOCTYPE html><title>Buy this name</title>", url=NEW)
+        case status:
+            site.answer(status=int(status), url=NEW)
+    site.answer(_rss(_entry(3)))
+    third = _collect(site, cursor)
+    assert _titles(third) == ["3"]
+    assert [url for url, _ in site.asked[2:]] == [NEW, URL]
+    assert "If-None-Match" not in site.asked[3][1]
+    assert third.cursor is not None
+    assert "moved_to" not in third.cursor
+
+
+def test_an_old_address_that_is_given_up_does_not_end_a_feed_whose_new_one_fails_for_a_day(site: Site) -> None:
+    cursor = _moved(site)
+    site.answer(status=410)
+    site.fail("it took longer than 20 s", url=NEW)
+    failed = _collect(site, cursor)
+    assert (failed.reading, failed.cursor) == (Reading.FAILED, None)
+    assert "it took longer than 20 s" in failed.warnings[0]
+    site.answer(status=410, url=NEW)
+    assert _collect(site, cursor).reading is Reading.GONE
+
+
+@pytest.mark.allow_hosts(["127.0.0.1"])
+def test_over_real_http_a_feed_that_moves_to_a_private_address_has_failed(web: Any) -> None:
+    web.answer("/feed", status=301, Location="http://10.0.0.1/feed")
+    get = functools.partial(fetch, trusted=web.trusted)
+    for _ in range(2):
+        collected = feed.collect(get, web.url("/feed"), None, SLOT, SourceLimits())
+        assert (collected.reading, collected.cursor) == (Reading.FAILED, None)
+        assert "10.0.0.1 is not a public address" in collected.warnings[0]
+    kept = {"url": "https://feeds.example/feed", "moved_to": "http://10.0.0.1/feed"}
+    collected = feed.collect(fetch, "https://feeds.example/feed", kept, SLOT, SourceLimits())
+    assert collected.reading is Reading.FAILED
+
+
+def _edited(title: str, text: str = "Words") -> bytes:
+    return _rss(f"<item><title>{title}</title><guid>1</guid><description>{text}</description></item>")
+
+
+def _collect_edits(site: Site, cursor: Cursor = None, limits: SourceLimits | None = None) -> Collected:
+    return feed.collect(site, URL, cursor, SLOT, limits or SourceLimits(), "take")
+
+
+@pytest.mark.parametrize("edit", [_edited("one, corrected"), _edited("one", "Other words")], ids=["title", "text"])
+def test_an_edited_entry_is_taken_once_more_where_the_file_says_so(site: Site, edit: bytes) -> None:
+    site.answer(_edited("one"))
+    first = _collect_edits(site)
+    site.answer(edit, etag='"2"')
+    assert _collect(site, first.cursor).items == ()
+    second = _collect_edits(site, first.cursor)
+    (item,) = second.items
+    assert item.text.startswith(f"{feed.EDITED}\n\n")
+    assert _collect_edits(site, second.cursor).items == ()
+
+
+def test_what_is_the_same_to_a_reader_is_no_edit(site: Site) -> None:
+    site.answer(_edited("one", "&lt;p&gt;Words &lt;b&gt;here&lt;/b&gt;&lt;/p&gt;"))
+    first = _collect_edits(site)
+    site.answer(_edited(" one ", "&lt;div class='x'&gt;Words here&lt;img src='y'&gt;&lt;/div&gt;"))
+    assert _collect_edits(site, first.cursor).items == ()
+
+
+def test_entries_from_before_edits_were_taken_are_compared_from_then_on(site: Site) -> None:
+    site.answer(_edited("one"))
+    cursor = _collect(site).cursor
+    site.answer(_edited("two"))
+    second = _collect_edits(site, cursor)
+    assert second.items == ()
+    site.answer(_edited("three"))
+    assert _titles(_collect_edits(site, second.cursor)) == ["three"]
+
+
+def test_an_edit_beyond_the_limit_waits_and_is_not_forgotten(site: Site) -> None:
+    site.answer(_rss(_entry("a"), _entry("b")))
+    cursor = _collect_edits(site).cursor
+    site.answer(_rss(_entry("a", title="A"), _entry("b", title="B")))
+    titles = []
+    for _ in range(3):
+        collected = _collect_edits(site, cursor, SourceLimits(max_items=1))
+        titles += _titles(collected)
+        cursor = collected.cursor or cursor
+    assert sorted(titles) == ["A", "B"]
+
+
+def test_the_first_draft_has_the_newest_entries_and_says_how_many_it_passed_over(site: Site) -> None:
+    entries = [_entry(number, date=EARLIER - timedelta(days=number)) for number in range(30)]
+    site.answer(_rss(*entries), etag='"1"')
+    first = _collect(site, limits=SourceLimits(first_run=3))
+    assert _titles(first) == ["2", "1", "0"]
+    assert first.warnings == (
+        f"the feed {URL}: 27 older entries passed over: this is the first draft from this address",
+    )
+    assert first.cursor is not None
+    assert first.cursor["etag"] == '"1"'
+    site.answer(_rss(_entry("new"), *entries))
+    second = _collect(site, first.cursor, limits=SourceLimits(first_run=3))
+    assert (_titles(second), second.warnings) == (["new"], ())
+
+
+def test_the_newest_entries_of_a_feed_without_dates_are_those_at_its_top(site: Site) -> None:
+    site.answer(_rss(*(_entry(number) for number in range(9))))
+    assert _titles(_collect(site, limits=SourceLimits(first_run=2))) == ["1", "0"]
+
+
+def test_a_first_draft_with_less_room_leaves_the_rest_of_the_newest_for_the_next(site: Site) -> None:
+    site.answer(_rss(*(_entry(number, date=EARLIER - timedelta(days=number)) for number in range(9))))
+    first = _collect(site, limits=SourceLimits(first_run=3, max_items=2))
+    assert (_titles(first), first.left_out) == (["2", "1"], 1)
+    assert _titles(_collect(site, first.cursor, limits=SourceLimits(first_run=3, max_items=2))) == ["0"]
+
+
+def test_what_a_feed_gets_after_it_was_found_empty_is_no_history(site: Site) -> None:
+    site.answer(_rss())
+    cursor = _collect(site, limits=SourceLimits(first_run=1)).cursor_if_empty
+    site.answer(_rss(*(_entry(number) for number in range(5))))
+    assert len(_collect(site, cursor, limits=SourceLimits(first_run=1)).items) == 5
+
+
+def test_another_address_under_the_same_id_does_not_bring_its_whole_history(site: Site) -> None:
+    site.answer(_rss(_entry(1)))
+    cursor = _collect(site).cursor
+    other = "https://feeds.example/other.xml"
+    site.answer(_rss(*(_entry(number) for number in range(9))), url=other)
+    collected = feed.collect(site, other, cursor, SLOT, SourceLimits(first_run=2))
+    assert _titles(collected) == ["2", "0"]
+    assert "6 older entries passed over" in collected.warnings[0]
+
+
+def test_a_304_that_was_not_asked_for_is_a_failure(site: Site) -> None:
+    site.answer(status=304)
+    collected = _collect(site)
+    assert (collected.reading, collected.cursor) == (Reading.FAILED, None)
+    assert "it answers 304 (not changed) to a request that asked for no such answer" in collected.warnings[0]
+
+
+def test_the_links_of_a_feeds_items_are_remembered_but_not_those_that_were_passed_over(site: Site) -> None:
+    entries = [_entry(number, link=f"https://example.org/{number}?utm_source=x") for number in range(3)]
+    site.answer(_rss(*entries))
+    cursor = _collect(site, limits=SourceLimits(first_run=2)).cursor
+    assert cursor is not None
+    assert feed.drafted_links(cursor) == {feed.link_hash(f"http://www.example.org/{number}") for number in range(2)}
+
+
+@pytest.mark.parametrize("share", [1.0, 0.24])
+def test_what_a_feed_remembers_is_bounded_by_its_share(
+    site: Site, monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    for name, most in [("MAX_ENTRIES", 40), ("MAX_REMEMBERED_GONE", 20), ("MAX_REMEMBERED_LINKS", 20)]:
+        monkeypatch.setattr(feed, name, most)
+    limits = SourceLimits(max_items=100, memory=share)
+    cursor: Cursor = None
+    for run in range(6):
+        site.answer(
+            _rss(*(_entry(number, link=f"https://e.example/{number}") for number in range(run * 50, run * 50 + 50)))
+        )
+        cursor = _collect_edits(site, cursor, limits).cursor
+        assert cursor is not None
+        assert len(cursor["seen"]) <= 60 * share  # type: ignore[arg-type]
+        assert len(cursor["links"]) <= 20 * share  # type: ignore[arg-type]
+        assert len(cursor["versions"]) <= 40 * share  # type: ignore[arg-type]
 
 
 def test_only_web_links_and_visible_text_reach_an_item(site: Site) -> None:
@@ -463,8 +685,9 @@ def test_over_real_http_a_feed_is_read_then_unchanged_then_moved(web: Any) -> No
     web.answer("/feed", status=301, Location="/new")
     web.answer("/new", _rss(_entry("fresh")))
     third = feed.collect(get, url, first.cursor, SLOT, SourceLimits())
-    assert _titles(third) == ["fresh"]
-    assert third.warnings == (
+    assert (_titles(third), third.warnings) == (["fresh"], ())
+    fourth = feed.collect(get, url, third.cursor, SLOT, SourceLimits())
+    assert fourth.warnings == (
         f"the feed {url} has moved for good to {web.url('/new')}; write that address in the drafter's file",
     )
 

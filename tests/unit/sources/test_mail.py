@@ -1,5 +1,6 @@
 """Mail in a bucket: every message in exactly one draft, oldest first, whatever is among them."""
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -10,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from galley.bucket import ObjectUnreadable
 from galley.retry import NeverSucceeds
 from sources import mail
 from sources.collected import Collected, SourceLimits
+from sources.message import Message, read_message
 from support.memory_bucket import MemoryBucket
 
 SLOT = datetime(2026, 3, 2, 6, 0, tzinfo=UTC)
@@ -73,11 +76,10 @@ def test_items_are_in_the_order_of_arrival_then_of_keys(bucket: MemoryBucket) ->
 
 
 def test_nothing_new_leaves_the_cursor_as_it_is(bucket: MemoryBucket) -> None:
-    assert _collect(bucket).cursor is None
     bucket.add("inbox/a", _mail("one"), EARLIER)
     first = _collect(bucket)
     again = _collect(bucket, first.cursor)
-    assert (again.items, again.warnings, again.cursor) == ((), (), None)
+    assert (again.items, again.warnings, again.cursor, again.cursor_if_empty) == ((), (), None, None)
 
 
 def test_three_hundred_messages_take_six_runs_of_fifty_oldest_first(bucket: MemoryBucket) -> None:
@@ -254,6 +256,165 @@ def test_a_thousand_pictures_are_named_some_at_a_time_and_do_not_block(bucket: M
     assert titles == ["good"]
 
 
+class Locked(MemoryBucket):
+    """A bucket that does not hand out some of its objects."""
+
+    locked: frozenset[str] = frozenset()
+
+    def get(self, key: str, *, max_bytes: int) -> bytes:
+        if key in self.locked:
+            raise ObjectUnreadable(f"{key} is archived: restore it")
+        return super().get(key, max_bytes=max_bytes)
+
+
+def _mornings(bucket: MemoryBucket, days: int, *, drafts: bool = True) -> list[Collected]:
+    """Collect day after day, each with the cursor of the one before, as it is with a draft or without one."""
+    cursor: Mapping[str, object] | None = None
+    told = []
+    for day in range(days):
+        collected = _collect(bucket, cursor, until=SLOT + timedelta(days=day))
+        moved = collected.cursor if drafts else collected.cursor_if_empty
+        cursor = json.loads(json.dumps(moved)) if moved is not None else cursor
+        told.append(collected)
+    return told
+
+
+@pytest.mark.parametrize("drafts", [True, False])
+def test_an_object_that_the_bucket_keeps_back_is_tried_three_times_and_holds_up_none(drafts: bool) -> None:
+    bucket = Locked()
+    bucket.locked = frozenset({"inbox/a"})
+    bucket.add("inbox/a", _mail("kept back"), EARLIER - timedelta(days=9))
+    bucket.add("inbox/b", _mail("there"), EARLIER)
+    told = _mornings(bucket, 5, drafts=drafts)
+    assert _titles(told[0]) == ["there"]
+    assert [collected.warnings for collected in told] == [
+        ("inbox/a: not read yet: inbox/a is archived: restore it; it is tried with 3 drafts in all",),
+        (),
+        ("inbox/a: not read: inbox/a is archived: restore it; set aside after 3 tries",),
+        (),
+        (),
+    ]
+
+
+def test_an_object_that_can_be_read_at_last_is_taken() -> None:
+    bucket = Locked()
+    bucket.locked = frozenset({"inbox/a"})
+    bucket.add("inbox/a", _mail("kept back"), EARLIER)
+    first = _collect(bucket)
+    bucket.locked = frozenset()
+    second = _collect(bucket, first.cursor)
+    assert (_titles(second), second.warnings) == (["kept back"], ())
+    assert _collect(bucket, second.cursor).items == ()
+
+
+def test_an_error_that_nobody_foresaw_in_one_message_holds_up_none(
+    bucket: MemoryBucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(raw: bytes, *rest: Any) -> Message:
+        if b"poison" in raw:
+            raise RecursionError
+        return read_message(raw, *rest)
+
+    monkeypatch.setattr(mail, "read_message", read)
+    bucket.add("inbox/a", _mail("poison"), EARLIER)
+    bucket.add("inbox/b", _mail("good"), EARLIER)
+    told = _mornings(bucket, 4)
+    assert [_titles(collected) for collected in told] == [["good"], [], [], []]
+    assert "reading it met an unexpected error (RecursionError)" in told[0].warnings[0]
+    assert told[2].warnings[0].endswith("set aside after 3 tries")
+
+
+def test_beyond_a_bound_objects_are_set_aside_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mail, "MAX_TRIED", 2)
+    bucket = Locked()
+    keys = [f"inbox/{number}" for number in range(5)]
+    bucket.locked = frozenset(keys)
+    for key in keys:
+        bucket.add(key, _mail("kept back"), EARLIER)
+    first = _collect(bucket)
+    assert sum("set aside after 1 try" in warning for warning in first.warnings) == 3
+    assert first.cursor is not None
+    assert len(first.cursor["tries"]) == 2  # type: ignore[arg-type]
+
+
+def test_what_was_set_aside_on_quiet_days_is_told_once_each_day_and_once_more_by_the_next_draft(
+    bucket: MemoryBucket,
+) -> None:
+    bucket.add("inbox/1.png", b"\x89PNG", EARLIER)
+    first = _collect(bucket)
+    bucket.add("inbox/2.png", b"\x89PNG", EARLIER)
+    second = _collect(bucket, first.cursor_if_empty)
+    third = _collect(bucket, second.cursor_if_empty)
+    assert ([len(one.warnings) for one in (first, second, third)], third.cursor_if_empty) == ([1, 1, 0], None)
+    assert bucket.reads == ["inbox/1.png", "inbox/2.png"], "it is not read again"
+    assert third.untold == (*first.warnings, *second.warnings)
+    assert _collect(bucket, third.cursor).untold == ()
+
+
+def test_the_lines_that_wait_for_a_draft_are_bounded(bucket: MemoryBucket) -> None:
+    cursor: Mapping[str, object] | None = None
+    for day in range(3):
+        for number in range(50):
+            bucket.add(f"inbox/{day}-{number}-{'x' * 400}.png", b"\x89PNG", EARLIER)
+        cursor = _collect(bucket, cursor).cursor_if_empty
+    untold = _collect(bucket, cursor).untold
+    assert len(untold) == mail.MAX_UNTOLD
+    assert untold[-1] == "and more objects that were not read, which earlier runs named"
+    assert max(map(len, untold)) <= mail.MAX_UNTOLD_CHARS
+
+
+def test_the_first_draft_has_the_newest_messages_and_says_what_it_passed_over(bucket: MemoryBucket) -> None:
+    for number in range(9):
+        bucket.add(f"inbox/{number}", _mail(f"{number}"), SLOT - timedelta(days=10 - number))
+    first = _collect(bucket, limits=SourceLimits(first_run=3))
+    assert _titles(first) == ["6", "7", "8"]
+    assert first.warnings == (
+        "6 older objects under inbox/ passed over (2026-02-20T06:00:00Z to 2026-02-25T06:00:00Z): "
+        "this is the first draft from there",
+    )
+    assert bucket.reads == ["inbox/6", "inbox/7", "inbox/8"]
+    bucket.add("inbox/9", _mail("9"), SLOT)
+    second = _collect(bucket, first.cursor, limits=SourceLimits(first_run=3))
+    assert (_titles(second), second.warnings) == (["9"], ())
+
+
+def test_what_was_passed_over_is_told_by_the_next_draft_where_the_first_run_made_none(bucket: MemoryBucket) -> None:
+    for number in range(5):
+        bucket.add(f"inbox/{number}", _mail(f"{number}", date=LATER), LATER)
+    first = _collect(bucket, limits=SourceLimits(first_run=2))
+    assert first.items == ()
+    second = _collect(bucket, first.cursor_if_empty, until=LATER, limits=SourceLimits(first_run=2))
+    assert _titles(second) == ["3", "4"]
+    assert second.untold == first.warnings[:1]
+
+
+def test_what_comes_to_a_mailbox_that_was_found_empty_is_no_history(bucket: MemoryBucket) -> None:
+    cursor = _collect(bucket, limits=SourceLimits(first_run=2)).cursor_if_empty
+    for number in range(5):
+        bucket.add(f"inbox/{number}", _mail(f"{number}"), SLOT)
+    assert len(_collect(bucket, cursor, limits=SourceLimits(first_run=2)).items) == 5
+
+
+def test_another_prefix_begins_anew_but_drafts_no_message_twice(bucket: MemoryBucket) -> None:
+    letter = _mail("Once", message_id="1")
+    bucket.add("inbox/a", letter, EARLIER - timedelta(days=2))
+    bucket.add("inbox/b", _mail("later"), EARLIER)
+    cursor = _collect(bucket).cursor
+    bucket.add("post/a", letter, EARLIER - timedelta(days=4))
+    bucket.add("post/b", _mail("older than the other mailbox's"), EARLIER - timedelta(days=3))
+    collected = mail.collect(bucket, "post/", cursor, SLOT, SourceLimits())
+    assert _titles(collected) == ["older than the other mailbox's"]
+    assert "the same message as an earlier one" in collected.warnings[0]
+
+
+def test_a_cursor_from_before_prefixes_were_kept_goes_on(bucket: MemoryBucket) -> None:
+    bucket.add("inbox/a", _mail("one"), EARLIER)
+    cursor = dict(_collect(bucket).cursor or {})
+    before = {name: cursor[name] for name in ("after", "seen", "messages")}
+    again = _collect(bucket, before, limits=SourceLimits(first_run=1))
+    assert (again.items, again.cursor) == ((), None)
+
+
 def test_an_object_deleted_before_it_is_read_is_named(bucket: MemoryBucket) -> None:
     bucket.add("inbox/a", _mail("gone"), EARLIER)
     bucket.add("inbox/b", _mail("there"), EARLIER)
@@ -321,9 +482,12 @@ def test_the_cursor_stays_far_below_the_tables_limit(bucket: MemoryBucket, monke
     assert "the same message as an earlier one" in _collect(bucket, cursor).warnings[0]
 
 
-def test_the_largest_cursor_has_less_than_three_hundred_kilobytes() -> None:
+def test_the_largest_cursor_is_far_below_the_four_hundred_kilobytes_of_a_row() -> None:
     entry = len('"0123456789abcdef", ')
-    assert (mail.MAX_OBJECTS_BEYOND_PLACE + mail.MAX_REMEMBERED_MESSAGES + 500) * entry < 300_000
+    remembered = mail.MAX_OBJECTS_BEYOND_PLACE + mail.MAX_REMEMBERED_MESSAGES + 500
+    tries = mail.MAX_TRIED * len('"0123456789abcdef": 2, ')
+    untold = mail.MAX_UNTOLD * mail.MAX_UNTOLD_CHARS * len(json.dumps("\U0001f600"))
+    assert remembered * entry + tries + untold < 320_000
 
 
 def test_an_object_that_waits_is_never_passed_however_much_is_done_beyond_it(
