@@ -84,6 +84,8 @@ def _draft(store: DynamoStore) -> None:
     store.skip(_message(4), SkipReason.MISFIRED, "", now=NOW)
     store.pause("daily-digest", "spend_limit", now=NOW)
     store.run(_message(1).key)
+    store.history("daily-digest")
+    store.draft(_message(1).key)
 
 
 def _recover(store: DynamoStore) -> None:
