@@ -57,7 +57,7 @@ def test_g9_every_vector_fires_exactly_as_eventbridge_documents() -> None:
         for vector in vectors
         if slots(vector["expr"], vector["tz"], vector["start"], vector["end"]) != vector["fires"]
     ]
-    assert len(vectors) > 20
+    assert sum(not vector["flags"] for vector in vectors) >= 95, "those that rest on AWS's own words alone"
     assert wrong == []
 
 
