@@ -8,11 +8,18 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from galley.instants import utc_now
+from galley.runs import Run
+from galley_cli.local.deployment import deploy
 from galley_cli.local.state import SCHEMA_VERSION, StateDirectory
+from galley_cli.local.store import SqliteStore
+from galley_cli.template import read_template
 from support.real_system import ROOT, RunningGalley, environment, galley, wait_for_no_process
 
 SLOW_HANDLER = """
@@ -167,6 +174,27 @@ def test_a_start_with_nothing_to_draft_says_what_is_due_next(state: Path) -> Non
     assert "are taken up at the next start" in ran.stdout
     assert "Nothing is due until " in ran.stdout
     assert "(HourlyMonitor)." in ran.stdout
+
+
+def test_a_start_drafts_no_slot_from_before_its_schedule_was_moved(state: Path) -> None:
+    StateDirectory.open(state).close()
+    schedules = read_template(ROOT / "template.yaml").schedules
+    moved = [replace(one, expression="cron(0 6 1 1 ? 2199)") if one.name == "DailyDigest" else one for one in schedules]
+    deploy(state, moved, utc_now() - timedelta(days=1))
+    running = RunningGalley(state)
+    running.wait_until_it_runs()
+    others = DRAFTERS - {"daily-digest"}
+    assert running.wait_for(lambda lines: {line.get("drafter") for line in lines[1:]} >= others), running.errors
+    assert running.stop() == 0
+    assert {run.drafter for run in _rows(state)} == others
+
+
+def _rows(state: Path) -> list[Run]:
+    opened = StateDirectory.open_existing(state)
+    try:
+        return [run for drafter in DRAFTERS for run in SqliteStore(opened).history(drafter).runs]
+    finally:
+        opened.close()
 
 
 def test_a_second_system_on_the_same_state_is_refused_in_one_line(state: Path) -> None:

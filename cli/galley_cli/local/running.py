@@ -127,7 +127,8 @@ class Running:
     def start(self, *, clock: bool) -> tuple[RunKey, ...]:
         """Start everything, have the latest due slot of each schedule drafted, and return those runs' keys.
 
-        Without ``clock`` no schedule fires and nothing is swept: only what is there already is worked off.
+        Without ``clock`` no schedule fires and nothing is swept: only what is there already is worked off. With it, a
+        slot from before its schedule's last change is not drafted: it was never due.
 
         Raises:
             galley_cli.local.state.StateError: the directory is damaged, or (StateInUse) another system runs on it.
@@ -141,6 +142,8 @@ class Running:
             started = self._now()
             schedules = deploy(self._state.root, self._template.schedules, started)
             first = latest_due_runs(schedules, started)
+            if clock:
+                first = [message for message in first if not is_from_before_a_change(message, schedules)]
             rows = self.read_rows([message.key for message in first])
             missing = [message for message in first if message.key in rows and rows[message.key] is None]
             self.starts_idle = not missing and self.queues.next_due() is None
@@ -319,6 +322,12 @@ def latest_due_runs(schedules: Schedules, now: datetime) -> list[RunMessage]:
             trace = str(uuid.uuid4())
             messages += messages_for(tick, slot, origin=Origin.BACKFILL, schedule=definition.arn, trace=trace)
     return messages
+
+
+def is_from_before_a_change(message: RunMessage, schedules: Schedules) -> bool:
+    """Tell whether a schedule was changed, or enabled again, after the slot. One that was just made is unchanged."""
+    definition = schedules.get(message.schedule or "")
+    return definition.created < definition.modified and message.slot < definition.modified
 
 
 @contextmanager
