@@ -55,5 +55,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[str
     }
     for line in answer["broken"]:
         logger.error("broken: %s", line)
+    for line in answer["gone"]:
+        logger.warning("%s", line)
     logger.info("swept", extra={**answer, "tzdata": tzdata_version()})
     return answer
