@@ -121,6 +121,7 @@ class ClaimedRun:
             warnings=(*material.warnings, *warnings),
             model=answer.model,
             channels=drafter.destinations,
+            attachments=material.attachments,
         )
         return self._tell(self._store(draft, material))
 

@@ -46,7 +46,7 @@ def publish(key: RunKey, press: Press) -> Run | None:
 
 
 def _send_to_s3(channel: Channel, run: Run, stored: StoredDraft, press: Press) -> None:
-    s3.send(press.bucket, channel.target, run.key, stored.title, stored.body)
+    s3.send(press.bucket, channel.target, run.key, stored.title, stored.body, stored.draft.attachments)
 
 
 CHANNELS: Mapping[str, Callable[[Channel, Run, StoredDraft, Press], None]] = {"s3": _send_to_s3}

@@ -1,5 +1,7 @@
 """What only the desk's HTTP API gives: listings in pages, and a draft as its page shows it."""
 
+import csv
+import io
 from datetime import datetime
 from typing import Any
 
@@ -41,12 +43,18 @@ def draft_page(run: Run, stored: StoredDraft, now: datetime) -> dict[str, Any]:
         **answer,
         "html": to_html(stored.body),
         "items": [{**item, "link_host": _host(item["link"])} for item in answer["items"]],
+        "attachments": [{**one, "rows": _rows(one["media_type"], one["text"])} for one in answer["attachments"]],
         "waiting_seconds": waiting_seconds(run, now),
     }
 
 
 def _host(link: str | None) -> str | None:
     return None if link is None else link_host(link)
+
+
+def _rows(media_type: str, text: str) -> list[list[str]] | None:
+    """Return the cells of a table; None for an attachment that is none."""
+    return list(csv.reader(io.StringIO(text))) if media_type == "text/csv" else None
 
 
 def runs_answer(page: Page) -> dict[str, Any]:

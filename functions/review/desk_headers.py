@@ -25,6 +25,9 @@ def with_security_headers(answer: dict[str, Any], *, login_domain: str, https: b
     """Return the answer with the headers that keep a hostile draft from doing or sending anything.
 
     ``trusted-types`` lets only the one policy of the page's script, for text the server sanitised, make HTML.
+    ``img-src blob:`` lets the page show a drawing that it already has, and load none from any address: only its own
+    script makes such an image, and as an image an SVG runs no script and loads nothing
+    (https://www.w3.org/TR/SVG2/conform.html#secure-static-mode).
     An answer that says how long it may be cached keeps that; every other is never stored.
     """
     connect = " ".join(["'self'", login_origin(login_domain)]).strip()
@@ -35,7 +38,7 @@ def with_security_headers(answer: dict[str, Any], *, login_domain: str, https: b
                 "script-src 'self'",
                 "style-src 'self'",
                 f"connect-src {connect}",
-                "img-src 'none'",
+                "img-src blob:",
                 "base-uri 'none'",
                 "form-action 'none'",
                 "frame-ancestors 'none'",

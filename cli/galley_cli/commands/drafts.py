@@ -1,5 +1,7 @@
 """``galley drafts``: read what waits, and decide it."""
 
+import csv
+import io
 import os
 import shlex
 import shutil
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from galley.answers import conflict_line, draft_answer, run_answer
+from galley.drafts import Attachment
 from galley.edits import MAX_WORDS, checked_body, checked_title, checked_words
 from galley.listing import all_watched
 from galley.money import usd
@@ -78,12 +81,24 @@ def list_drafts(state: StateOption = DEFAULT_STATE, stack: StackOption = None, a
 
 @drafts.command()
 def show(
-    run: RunArgument, state: StateOption = DEFAULT_STATE, stack: StackOption = None, as_json: JsonOption = False
+    run: RunArgument,
+    attachment: Annotated[
+        str | None,
+        typer.Option(
+            "--attachment", metavar="NAME", help="Write only this attachment, as it is: redirect it to a file."
+        ),
+    ] = None,
+    state: StateOption = DEFAULT_STATE,
+    stack: StackOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Show a draft: its text, its warnings, what it was made from, and the hash to decide it by."""
+    """Show a draft: its text, warnings and attachments, what it was made from, and the hash to decide it by."""
     operating = Operating(state, stack, as_json)
     opened = operating.open()
     row, stored = read_draft(opened.store, RunKey.parse(run))
+    if attachment is not None:
+        _write_attachment(stored, attachment)
+        return
     operating.print(draft_answer(row, stored), lambda console: _print_draft(console, _Read(row, stored)))
 
 
@@ -284,11 +299,32 @@ def _text_of(file: Path) -> str:
         raise BadInput(f"--file {file}: is not UTF-8 text; nothing was decided") from error
 
 
+def _write_attachment(stored: StoredDraft, name: str) -> None:
+    named = {attachment.name: attachment for attachment in stored.draft.attachments}
+    if name not in named:
+        raise BadInput(f"--attachment {name!r}: the draft has {', '.join(named) or 'no attachments'}")
+    sys.stdout.buffer.write(named[name].text.encode())
+    sys.stdout.flush()
+
+
+def _print_attachment(console: "Console", attachment: Attachment) -> None:
+    console.print(f"attachment {attachment.name} ({attachment.media_type}, {attachment.size:,} bytes)")
+    if attachment.media_type != "text/csv":
+        return
+    head, *rows = csv.reader(io.StringIO(attachment.text))
+    table = columns(*head)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
 def _print_draft(console: "Console", read: _Read) -> None:
     run, stored = read.run, read.stored
     console.print(f"{stored.title}\n{'=' * min(len(stored.title), 100)}\n\n{stored.body}\n")
     for warning in stored.draft.warnings:
         console.print(f"warning: {warning}")
+    for attachment in stored.draft.attachments:
+        _print_attachment(console, attachment)
     for item in stored.draft.items:
         console.print(f"[{item.id}] {item.title}{f' <{item.link}>' if item.link else ''}")
     goes_to = ", ".join(f"{channel.kind}:{channel.target}" for channel in stored.draft.channels) or "nowhere"

@@ -99,6 +99,7 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ("ALTER TABLE runs ADD COLUMN faults INTEGER NOT NULL DEFAULT 0",),
     ("ALTER TABLE runs ADD COLUMN dismissed TEXT",),
     ("CREATE TABLE schedules (name TEXT PRIMARY KEY, swept TEXT NOT NULL) WITHOUT ROWID",),
+    ("ALTER TABLE runs ADD COLUMN attachments_hash TEXT", "ALTER TABLE texts ADD COLUMN attachments TEXT"),
 )
 
 SCHEMA_VERSION = len(_MIGRATIONS)

@@ -84,13 +84,24 @@ _RUN_COLUMNS = (
     "model",
     "title",
     "text_hash",
+    "attachments_hash",
     "drafted",
     "decision",
     "published",
     "dismissed",
 )
-_TEXT_COLUMNS = ("title", "body", "items", "warnings", "model", "channels", "edited_title", "edited_body")
-_JSON_COLUMNS = frozenset({"contract", "usage", "decision", "items", "warnings", "channels"})
+_TEXT_COLUMNS = (
+    "title",
+    "body",
+    "items",
+    "warnings",
+    "model",
+    "channels",
+    "attachments",
+    "edited_title",
+    "edited_body",
+)
+_JSON_COLUMNS = frozenset({"contract", "usage", "decision", "items", "warnings", "channels", "attachments"})
 
 # The statements below are put together from the names above and from nothing else.
 _SELECT_RUN = f"SELECT {', '.join(_RUN_COLUMNS)}, queue_at FROM runs"  # noqa: S608
@@ -227,7 +238,7 @@ class SqliteStore:
         now: datetime,
     ) -> Settled | Conflict | NoSuchRun:
         """Pending -> approved or rejected, once, for the version and the text hash that the reviewer read."""
-        edit = changes.edit_of(verdict, read_hash)
+        changes.edit_of(verdict)  # half an edit is refused, whatever has become of the run
         with self._transaction() as rows:
             seen = rows.run(key)
             if seen is None:
@@ -235,8 +246,8 @@ class SqliteStore:
             change = changes.decide(seen, verdict, version=version, read_hash=read_hash, reviewer=reviewer, now=now)
             if isinstance(change, Conflict):
                 return change
-            if edit is not None:
-                rows.edit_text(key, *edit)
+            if change.edit is not None:
+                rows.edit_text(key, *change.edit)
             return Settled(rows.apply(change, now))
 
     def resend(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from drafter import Drafter
 from galley.bucket import Bucket
-from galley.drafts import Item
+from galley.drafts import Attachment, Item
 from galley.runs import Run
 from galley.store import Cursor
 from sources.fetch import Fetch
@@ -73,15 +74,31 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
+class Figure:
+    """One number that code computed, exact: rounded it is what ``figures`` show.
+
+    ``unit`` is what stands behind it: ``%`` (then the value counts hundredths: 4.2 is 4.2%), ``USD``, or "" for none.
+    ``label`` says what it is: ``Orders, 2026-11-16 to 2026-11-22``.
+    """
+
+    value: Decimal
+    unit: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
 class Material:
     """What a shape collected for the model, or why there is nothing to write about.
 
-    ``figures`` is Markdown that code computed, so it is trusted; ``items`` are not. ``cursors`` are the new values of
-    the sources that moved: they are stored with the draft, or with the empty outcome, and otherwise forgotten.
+    ``figures`` is Markdown that code computed, so it is trusted; ``items`` are not. ``values`` are the numbers in it.
+    ``attachments`` go with the draft, and the model never sees them. ``cursors`` are the new values of the sources that
+    moved: they are stored with the draft, or with the empty outcome, and otherwise forgotten.
     """
 
     items: tuple[Item, ...] = ()
     figures: str = ""
+    values: tuple[Figure, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
     warnings: tuple[str, ...] = ()
     cursors: Mapping[str, Cursor] = field(default_factory=dict)
     nothing_new: str | None = None

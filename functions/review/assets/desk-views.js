@@ -79,6 +79,7 @@ export function draftView(draft, actions) {
         { class: "paper" },
         warningsView(draft.warnings),
         text,
+        attachmentsView(draft.attachments),
         exactView("The exact text (Markdown)", draft),
         draft.original === null ? null : exactView("The draft before the reviewer's edit", draft.original),
       ),
@@ -106,6 +107,39 @@ function exactView(label, { title, body }) {
     element("summary", {}, label),
     element("p", { dir: "auto" }, element("strong", {}, title)),
     element("pre", { dir: "auto" }, body),
+  );
+}
+
+function attachmentsView(attachments) {
+  if (attachments.length === 0) return null;
+  return element(
+    "section",
+    { class: "attachments", "aria-label": "Attachments" },
+    element("h3", {}, `Goes with it: ${count(attachments.length, "attachment", "attachments")}`),
+    attachments.map((one) =>
+      element(
+        "details",
+        { open: one.rows === null },
+        element("summary", {}, one.name, element("span", { class: "facts" }, ` ${one.media_type}, ${one.bytes} bytes`)),
+        one.rows === null ? drawingView(one) : tableView(one.rows),
+      ),
+    ),
+  );
+}
+
+// As an image a drawing runs no script and loads nothing, whatever stands in it.
+function drawingView({ name, media_type, text }) {
+  const place = URL.createObjectURL(new Blob([text], { type: media_type }));
+  const forget = () => URL.revokeObjectURL(place);
+  return element("img", { class: "drawing", src: place, alt: `The drawing ${name}`, onload: forget, onerror: forget });
+}
+
+function tableView([head, ...rows]) {
+  const cells = (tag, row) => element("tr", {}, row.map((cell) => element(tag, { dir: "auto" }, cell)));
+  return element(
+    "div",
+    { class: "wide" },
+    element("table", {}, element("thead", {}, cells("th", head)), element("tbody", {}, rows.map((row) => cells("td", row)))),
   );
 }
 

@@ -6,7 +6,7 @@ Instants are texts like ``2026-03-29T05:00:00Z``, money is whole nano-dollars.
 from datetime import datetime
 from typing import Any
 
-from galley.drafts import Item
+from galley.drafts import Attachment, Item
 from galley.instants import format_instant
 from galley.runs import Decision, Run, Status
 from galley.store import DrafterState, StoredDraft
@@ -79,6 +79,7 @@ def draft_answer(run: Run, stored: StoredDraft) -> dict[str, Any]:
         "items": [_item(item) for item in stored.draft.items],
         "warnings": list(stored.draft.warnings),
         "channels": [{"kind": channel.kind, "target": channel.target} for channel in stored.draft.channels],
+        "attachments": [_attachment(attachment) for attachment in stored.draft.attachments],
         "model": stored.draft.model,
         "run": run_answer(run),
     }
@@ -93,6 +94,15 @@ def _item(item: Item) -> dict[str, Any]:
         "author": item.author,
         "published": _instant(item.published),
         "link": item.link,
+    }
+
+
+def _attachment(attachment: Attachment) -> dict[str, Any]:
+    return {
+        "name": attachment.name,
+        "media_type": attachment.media_type,
+        "bytes": attachment.size,
+        "text": attachment.text,
     }
 
 

@@ -265,8 +265,9 @@ class Run:
     ``version`` rises by one at each change. While the run is drafting, ``owner`` holds the lease until
     ``lease_until``; ``next_attempt`` is set while it waits to be tried again. ``faults`` counts the attempts that met a
     fault or ended without a word. ``reserved_nanousd`` is what the call under way may cost at worst, counted in the
-    spend of ``spend_day`` (a UTC date); ``cost_nanousd`` is what was paid. ``dismissed`` is when a person was done with
-    a failed run.
+    spend of ``spend_day`` (a UTC date); ``cost_nanousd`` is what was paid. ``attachments_hash`` is the part of
+    ``text_hash`` that an edit keeps; None without attachments. ``dismissed`` is when a person was done with a failed
+    run.
     """
 
     drafter: str
@@ -294,6 +295,7 @@ class Run:
     model: str | None = None
     title: str | None = None
     text_hash: str | None = None
+    attachments_hash: str | None = None
     drafted: datetime | None = None
     decision: Decision | None = None
     published: datetime | None = None

@@ -4,6 +4,7 @@ import io
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 import typer
 
-from galley.drafts import Draft, Item
+from galley.drafts import Attachment, Draft, Item
 from galley.instants import utc_now
 from galley.queue import DeadLetter, DeadTick
 from galley.runs import RejectReason, RunKey, Status
@@ -80,6 +81,32 @@ def test_what_waits_is_listed_and_shown_with_the_hash_to_decide_it_by(galley: Ga
     assert code == 0
     assert "Friday [bold]mails[/bold]" in out
     assert shown["text_hash"][:12] in out
+
+
+def test_what_goes_with_a_draft_is_named_its_table_is_shown_and_each_can_be_had(
+    galley: Galley, state: StateDirectory
+) -> None:
+    table = Attachment("figures.csv", "text/csv", "Figure,Group\nOrders,[bold]x\x1b[0m\n")
+    chart = Attachment("chart.svg", "image/svg+xml", "<svg>ä</svg>\n")
+    store, slot = SqliteStore(state), SLOT + timedelta(days=2)
+    claimed = store.claim(message(slot=slot), Limits(3, None, 0), owner="c", now=slot, lease_until=slot)
+    assert isinstance(claimed, Claimed)
+    store.store(claimed.run, replace(DRAFT, attachments=(table, chart)), {}, Bill(), now=slot)
+    run = str(claimed.run.key)
+    code, out, _ = galley("drafts", "show", run)
+    assert code == 0
+    assert "attachment figures.csv (text/csv, 32 bytes)" in out
+    assert "Orders      [bold]x\ufffd[0m" in out
+    assert "attachment chart.svg (image/svg+xml, 14 bytes)" in out
+    assert "<svg>" not in out
+    assert galley("drafts", "show", run, "--attachment", "chart.svg") == (0, chart.text, "")
+    refused = galley("drafts", "show", run, "--attachment", "map.svg")
+    assert (refused[0], refused[1]) == (2, "")
+    assert "'map.svg': the draft has figures.csv, chart.svg" in refused[2]
+    assert [one["name"] for one in loaded(galley("drafts", "show", run, "--json"))["attachments"]] == [
+        "figures.csv",
+        "chart.svg",
+    ]
 
 
 @pytest.mark.guarantee("G7")

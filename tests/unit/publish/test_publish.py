@@ -10,7 +10,7 @@ import pytest
 
 import publish
 from galley import system
-from galley.drafts import Channel, Draft, text_hash
+from galley.drafts import Attachment, Channel, Draft, attachments_hash, text_hash
 from galley.runs import RejectReason, Run, RunKey, Status
 from galley.store import Approve, Bill, Claimed, Limits, Reject, Settled, Store, StoredDraft, UnreadableRow
 from galley_cli.local.bucket import FolderBucket
@@ -36,7 +36,7 @@ def drafted(store: Store, draft: Draft = DRAFT) -> str:
     assert isinstance(claimed, Claimed)
     stored = store.store(claimed.run, draft, {}, Bill(), now=SLOT)
     assert isinstance(stored, Settled)
-    return text_hash(draft.title, draft.body)
+    return text_hash(draft.title, draft.body, attachments_hash(draft.attachments))
 
 
 def decided(store: Store, verdict: Approve | Reject, draft: Draft = DRAFT) -> None:
@@ -64,6 +64,52 @@ def test_what_the_reviewer_wrote_is_what_is_published(store: Store, bucket: Fold
     decided(store, Approve(title="Friday, shorter", body="One mail."))
     publish.handler(event("publish-approved"), Context())
     assert bucket.get(PUBLISHED, max_bytes=1000) == b"# Friday, shorter\n\nOne mail.\n"
+
+
+CHART = Attachment("chart.svg", "image/svg+xml", "<svg/>\n")
+TABLE = Attachment("figures.csv", "text/csv", "Größe\n1\n")
+WITH_FIGURES = replace(DRAFT, attachments=(TABLE, CHART))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "text"),
+    [
+        pytest.param(Approve(), b"# Friday\n\nTwo mails.\n", id="as it was drafted"),
+        pytest.param(Approve("Friday", "One mail."), b"# Friday\n\nOne mail.\n", id="edited"),
+    ],
+)
+def test_attachments_are_published_beside_the_text(
+    store: Store, bucket: FolderBucket, verdict: Approve, text: bytes
+) -> None:
+    decided(store, verdict, WITH_FIGURES)
+    for _ in range(2):
+        publish.handler(event("publish-approved"), Context())
+    stem = PUBLISHED.removesuffix(".md")
+    there = {info.key: bucket.get(info.key, max_bytes=1000) for info in bucket.list("published/")}
+    assert there == {
+        f"{stem}.chart.svg": b"<svg/>\n",
+        f"{stem}.figures.csv": "Größe\n1\n".encode(),
+        PUBLISHED: text,
+    }
+
+
+@pytest.mark.guarantee("G8")
+@pytest.mark.parametrize(
+    "altered",
+    [
+        pytest.param((TABLE, replace(CHART, text="<svg></svg>\n")), id="another chart"),
+        pytest.param((TABLE,), id="one is gone"),
+        pytest.param((), id="all are gone"),
+    ],
+)
+def test_g8_attachments_that_are_not_the_approved_ones_are_not_published(
+    store: Store, bucket: FolderBucket, monkeypatch: pytest.MonkeyPatch, altered: tuple[Attachment, ...]
+) -> None:
+    decided(store, Approve(), WITH_FIGURES)
+    monkeypatch.setattr(store, "draft", lambda key: StoredDraft(replace(WITH_FIGURES, attachments=altered)))
+    publish.handler(event("publish-approved"), Context())
+    assert list(bucket.list("published/")) == []
+    assert status(store) is Status.PUBLISH_UNKNOWN
 
 
 @pytest.mark.guarantee("G8")

@@ -41,7 +41,7 @@ def test_every_answer_has_the_security_headers(desk: DeskClient) -> None:
             "script-src": "'self'",
             "style-src": "'self'",
             "connect-src": "'self'",
-            "img-src": "'none'",
+            "img-src": "blob:",
             "base-uri": "'none'",
             "form-action": "'none'",
             "frame-ancestors": "'none'",
@@ -130,6 +130,12 @@ def test_the_script_makes_markup_in_one_place_only() -> None:
     assert [(name, found) for name, text in source.items() for found in re.findall(sinks, text)] == [
         ("desk-dom.js", "innerHTML")
     ]
+
+
+def test_the_script_shows_no_image_but_what_it_made_itself() -> None:
+    source = {path.name: path.read_text() for path in ASSETS.glob("*.js")}
+    images = [(name, found) for name, text in source.items() for found in re.findall(r'"img"|createObjectURL', text)]
+    assert sorted(images) == [("desk-views.js", '"img"'), ("desk-views.js", "createObjectURL")]
 
 
 def test_the_script_decides_by_post_alone() -> None:

@@ -1,13 +1,14 @@
 """What the desk shows of drafts, runs and gates."""
 
 import sqlite3
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 import review
-from galley.drafts import Draft, Item
+from galley.drafts import Attachment, Draft, Item
 from galley.runs import SkipReason, Status
 from galley.settings import ReviewSettings
 from galley.store import Bill
@@ -114,6 +115,35 @@ def test_a_source_names_the_host_that_its_link_leads_to(desk: DeskClient, link: 
     draft = Draft("Title", "Body", (Item("f1", "A", "Text", "feed", link),), (), "offline")
     shown = desk.get(path_of(desk.pending(draft=draft))).json
     assert shown["items"][0]["link_host"] == host
+
+
+def test_what_goes_with_a_draft_is_shown_and_a_table_comes_as_its_cells(desk: DeskClient) -> None:
+    table = Attachment("figures.csv", "text/csv", 'Figure,Group\nOrders,"<b>, ""x"""\n')
+    chart = Attachment("chart.svg", "image/svg+xml", "<svg>ä</svg>")
+    run = desk.pending(draft=replace(DRAFT, attachments=(table, chart)))
+    shown = desk.get(path_of(run)).json
+    assert shown["attachments"] == [
+        {
+            "name": "figures.csv",
+            "media_type": "text/csv",
+            "bytes": 33,
+            "text": table.text,
+            "rows": [["Figure", "Group"], ["Orders", '<b>, "x"']],
+        },
+        {"name": "chart.svg", "media_type": "image/svg+xml", "bytes": 13, "text": chart.text, "rows": None},
+    ]
+    assert shown["text_hash"] == run.text_hash
+    assert desk.decide("approve", run, title="Shorter", body="One thing.").status == 200
+    assert desk.get(path_of(run)).json["attachments"] == shown["attachments"]
+
+
+@pytest.mark.guarantee("G7")
+def test_g7_a_draft_whose_attachments_are_not_its_rows_is_not_shown(desk: DeskClient, tmp_path: Path) -> None:
+    chart = Attachment("chart.svg", "image/svg+xml", "<svg/>")
+    run = desk.pending(draft=replace(DRAFT, attachments=(chart,)))
+    _write(tmp_path, "UPDATE texts SET attachments = '[]'")
+    answer = desk.get(path_of(run))
+    assert (answer.status, answer.json["error"]["code"]) == (500, "text_mismatch")
 
 
 def test_a_decided_draft_can_still_be_read(desk: DeskClient) -> None:

@@ -13,7 +13,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Protocol
 
-from galley.drafts import Draft, text_hash
+from galley.drafts import Draft, attachments_hash, text_hash
 from galley.retry import Fault, NeverSucceeds, RetryLater
 from galley.runs import RejectReason, Run, RunKey, RunMessage, SkipReason, Status, Usage
 from galley.schedules import ScheduleDefinition
@@ -200,8 +200,8 @@ class StoredDraft:
 
     @property
     def text_hash(self) -> str:
-        """The hash of both: what the run's row must say for the text to be its own."""
-        return text_hash(self.title, self.body)
+        """The hash of both, with the attachments: what the run's row must say for the text to be its own."""
+        return text_hash(self.title, self.body, attachments_hash(self.draft.attachments))
 
 
 @dataclass(frozen=True, slots=True)

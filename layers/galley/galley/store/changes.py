@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from galley.drafts import Draft, text_hash
+from galley.drafts import Draft, attachments_hash, text_hash
 from galley.instants import in_utc
 from galley.retry import Fault, RetryLater
 from galley.runs import (
@@ -46,13 +46,15 @@ class Change:
     """A run's next row, and what changes with it. ``before`` is the run as it was seen; None where no row was.
 
     ``committed`` is what the spend of ``after.spend_day`` rises by (or falls, below zero), in nano-dollars.
-    ``counters`` are what the week of the slot rises by.
+    ``counters`` are what the week of the slot rises by. ``edit`` is the title and the body that a reviewer put in the
+    place of those that were read, to be kept beside them; None without an edit.
     """
 
     before: Run | None
     after: Run
     committed: int = 0
     counters: Mapping[str, int] = field(default_factory=dict)
+    edit: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         here = None if self.before is None else self.before.status
@@ -113,13 +115,15 @@ def claim(
 
 def store(run: Run, draft: Draft, bill: Bill, *, now: datetime) -> Change:
     """Put the draft before the reviewers."""
+    attached = attachments_hash(draft.attachments)
     after = replace(
         _without_lease(run, bill, now),
         status=Status.PENDING,
         reason=None,
         detail=None,
         title=draft.title,
-        text_hash=text_hash(draft.title, draft.body),
+        text_hash=text_hash(draft.title, draft.body, attached),
+        attachments_hash=attached,
         drafted=_second(now),
     )
     return _change_of_claimed(run, after, bill)
@@ -214,19 +218,21 @@ def decide(
             names = week_counters(Status.REJECTED, str(reason))
             return Change(seen, after, counters=_counted(*names, minutes_to_decision=minutes))
         case Approve():
-            edit = edit_of(verdict, read_hash)
+            edit = edit_of(verdict)
+            if edit is not None and text_hash(*edit, seen.attachments_hash) == read_hash:
+                edit = None
             decision = Decision(reviewer, _second(now), read_hash, edited=edit is not None)
             after = replace(decided, status=Status.APPROVED, decision=decision)
             names = [*week_counters(Status.APPROVED, None)]
             if edit is not None:
                 title, body = edit
-                after = replace(after, title=title, text_hash=text_hash(title, body))
+                after = replace(after, title=title, text_hash=text_hash(title, body, seen.attachments_hash))
                 names.append("edited")
-            return Change(seen, after, counters=_counted(*names, minutes_to_decision=minutes))
+            return Change(seen, after, counters=_counted(*names, minutes_to_decision=minutes), edit=edit)
 
 
-def edit_of(verdict: Approve | Reject, read_hash: str) -> tuple[str, str] | None:
-    """Return the title and the body that the reviewer put in the place of those that were read; None without an edit.
+def edit_of(verdict: Approve | Reject) -> tuple[str, str] | None:
+    """Return the title and the body that the reviewer gives, changed or not; None where none are given.
 
     Raises:
         ValueError: when one of them is given without the other.
@@ -235,7 +241,7 @@ def edit_of(verdict: Approve | Reject, read_hash: str) -> tuple[str, str] | None
         case Reject() | Approve(None, None):
             return None
         case Approve(str(title), str(body)):
-            return None if text_hash(title, body) == read_hash else (title, body)
+            return title, body
         case _:
             raise ValueError("an edit has a title and a body; give both, or neither")
 

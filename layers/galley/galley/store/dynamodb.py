@@ -232,7 +232,7 @@ class DynamoStore:
 
     def remind(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:
         """Note that a waiting run's message was sent once more."""
-        return self._change(key, lambda seen: changes.remind(seen, now=now), [], now)
+        return self._change(key, lambda seen: changes.remind(seen, now=now), now)
 
     def decide(
         self,
@@ -249,23 +249,22 @@ class DynamoStore:
         The row is read first: a transaction does not return what it wrote, and the time that the decision took is
         counted from when the draft was made.
         """
-        edit = changes.edit_of(verdict, read_hash)
+        edit = changes.edit_of(verdict)
         if edit is not None and (size := sum(len(text.encode()) for text in edit)) > MOST_ITEM_BYTES:
             raise _too_large(f"edit of {key} takes {size} bytes of the {MOST_ITEM_BYTES} that a row can hold")
-        texts = [] if edit is None else [self._edit(key, *edit)]
 
         def decided(seen: Run) -> Change | Conflict:
             return changes.decide(seen, verdict, version=version, read_hash=read_hash, reviewer=reviewer, now=now)
 
-        return self._change(key, decided, texts, now)
+        return self._change(key, decided, now)
 
     def resend(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:
         """Failed -> queued, with the resend number raised by one and the attempts counted anew."""
-        return self._change(key, lambda seen: changes.resend(seen, now=now), [], now)
+        return self._change(key, lambda seen: changes.resend(seen, now=now), now)
 
     def dismiss(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:
         """Let a failed run be listed no longer."""
-        return self._change(key, lambda seen: changes.dismiss(seen, now=now), [], now)
+        return self._change(key, lambda seen: changes.dismiss(seen, now=now), now)
 
     def settle_publication(
         self, run: Run, status: Status, detail: str, *, now: datetime
@@ -381,7 +380,7 @@ class DynamoStore:
         raise StoreBusy(f"the cursors of {change.after.drafter} kept changing")
 
     def _change(
-        self, key: RunKey, change_of: Callable[[Run], Change | Conflict], others: Sequence[_Write], now: datetime
+        self, key: RunKey, change_of: Callable[[Run], Change | Conflict], now: datetime
     ) -> Settled | Conflict | NoSuchRun:
         """Apply what somebody without a lease makes of the row as it is."""
         seen = self.run(key)
@@ -391,7 +390,8 @@ class DynamoStore:
             change = change_of(seen)
             if isinstance(change, Conflict):
                 return change
-            writes = [self._run(change), *self._place_back(change), *others, *self._week(change)]
+            text = [] if change.edit is None else [self._edit(key, *change.edit)]
+            writes = [self._run(change), *self._place_back(change), *text, *self._week(change)]
             match self._commit(writes, now):
                 case None:
                     return Settled(change.after)
