@@ -151,6 +151,7 @@ class ObviousWay:
         words = {**run, "pending_of": message.drafter, "status": "pending", "title": title, "body": body}
         now = format_instant(NOW)
         words |= {"model": answer.model, "created": now, "items": "\n".join(item.text for item in material.items)}
+        words |= {"attachments": "\n".join(attachment.text for attachment in material.attachments)}
         item: Any = {name: {"S": value} for name, value in words.items()}
         item["cost_nanousd"] = {"N": str(answer.cost_nanousd)}
         self.client.put_item(TableName=DRAFTS, Item=item)

@@ -84,15 +84,8 @@ RUNS = {
 
 READS_ITS_CURSORS = [TRANSACTION, QUERY, TRANSACTION]
 """A claim, one query for the cursors of the drafter's sources, and the draft with their next values."""
-HAS_NO_CURSORS = [TRANSACTION, TRANSACTION]
-"""A report has none: its window says what belongs to it."""
-DRAFTED: Mapping[str, list[str]] = {
-    "daily-digest": READS_ITS_CURSORS,
-    "weekly-report": HAS_NO_CURSORS,
-    "nightly-sync": READS_ITS_CURSORS,
-    "hourly-monitor": READS_ITS_CURSORS,
-}
-"""What a drafted run asks of DynamoDB."""
+DRAFTED: Mapping[str, list[str]] = dict.fromkeys(RUNS, READS_ITS_CURSORS)
+"""What a drafted run asks of DynamoDB, whatever its shape."""
 
 LISTED = 5
 """The listings of the queued and the begun runs that a sweep reads, whatever there is."""

@@ -270,7 +270,7 @@ def test_a_budget_is_exact(tmp_path: Path) -> None:
         ),
         pytest.param(
             REPORT.replace('"sum"', '"median"'),
-            "sources[1] 'sales': metrics[1] 'Orders': aggregate is 'median': use sum, mean, count, min, max or last",
+            "metrics[1] 'Orders': aggregate is 'median': use sum, mean, count, min, max, last or ratio",
             id="unknown aggregate",
         ),
         pytest.param(

@@ -1,47 +1,21 @@
-"""report: the figures of a window, compared with those of the days before. Code computes; the model only words it."""
+"""report: the figures of a window, compared with those before and a year ago. Code computes, the model words it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
-from decimal import ROUND_HALF_UP, Context, Decimal
-from typing import assert_never
+from datetime import timedelta
 
-from drafter_file.report import Metric, TableSource
+from drafter_file.report import TableSource
 from galley.drafts import Item
-from galley.texts import listed
-from shapes.shape import Assignment, Material, Window
-from sources.table import EXACT, Table, Tally, merged, read_table
+from galley.store import Cursor
+from galley.texts import counted, listed
+from local_days import Days, name_of
+from shapes.figures import Periods, Result, Row, Value, compute, result
+from shapes.report_text import Part, attachments, markdown, values
+from shapes.reported import Late, Reported, as_it_is_now, cursor_after, remembered, told
+from shapes.shape import Assignment, Figure, Material, Window
+from sources.table import MOST_GROUPS, Outside, Table, read_table
 
-MOST_DAYS_SHOWN = 14
-"""Up to so many days are also shown one by one."""
-
-_ROUNDED = Context(prec=120, rounding=ROUND_HALF_UP)
 _NAMED = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Days:
-    """Whole local days, ``first`` and ``last`` included; none when ``last`` is before ``first``."""
-
-    first: date
-    last: date
-
-    def __str__(self) -> str:
-        return str(self.first) if self.first == self.last else f"{self.first} to {self.last}"
-
-    @property
-    def count(self) -> int:
-        """How many days they are."""
-        return max(0, (self.last - self.first).days + 1)
-
-    @property
-    def before(self) -> "Days":
-        """As many days, directly before these."""
-        return Days(self.first - timedelta(days=self.count), self.first - timedelta(days=1))
-
-    def each(self) -> tuple[date, ...]:
-        """Return every day, in order."""
-        return tuple(self.first + timedelta(days=past) for past in range(self.count))
 
 
 def days_of(window: Window) -> Days:
@@ -58,199 +32,175 @@ def days_of(window: Window) -> Days:
 
 
 def collect(assignment: Assignment) -> Material:
-    """Return the window's figures, each compared with as many days directly before; one item for each metric.
+    """Return the window's figures, compared with the days before and a year ago; one item for each metric.
 
     Without a readable row in the window there is nothing new to say and no model is called: a report about no figures
-    could only be invented. Rows and days that are missing are named in the warnings, and so is an uneven comparison.
-    There is no cursor: a window says by itself what belongs to it.
+    could only be invented. Rows and days that are missing are named in the warnings, and so are an uneven comparison,
+    and what has changed of days that were reported already.
+    A window says by itself what belongs to it; the cursor only remembers what was reported, to notice what came late.
+    A table and a chart go with the draft.
 
     Raises:
-        NeverSucceeds: for a table that is missing, too large, not CSV, or without a column that a metric needs.
+        NeverSucceeds: for a table that is missing, too large, unreadable, or without a column that a metric needs.
+        RetryLater: ``table_unavailable``, when a table's address does not answer.
     """
     window = assignment.window()
     days = days_of(window)
     if not days.count:
         return Material(nothing_new=f"no day ends in {window.zone.key} between the last slot and this one")
-    items: list[Item] = []
-    figures: list[str] = []
-    warnings: list[str] = []
-    silent: list[str] = []
-    for source in assignment.drafter.sources:
-        if not isinstance(source, TableSource):
-            continue
-        table = read_table(assignment.bucket, source, days.before.first, days.last, window.zone)
-        if not any(day in table.days for day in days.each()):
-            silent.append(_why_silent(source, table, days, window))
-            continue
-        results = [_result(table, metric, days) for metric in source.metrics]
-        items += [_item(f"r{len(items) + at}", source, result, days) for at, result in enumerate(results, start=1)]
-        figures.append(_section(source, table, results, days, window))
-        warnings += _warnings(source, table, days)
-    if not items:
+    sources = [source for source in assignment.drafter.sources if isinstance(source, TableSource)]
+    looks = [_look(source, assignment, window, days) for source in sources]
+    found = [look for look in looks if isinstance(look, _Found)]
+    silent = tuple(look for look in looks if isinstance(look, str))
+    if not found:
         return Material(nothing_new="; ".join(silent))
-    return Material(items=tuple(items), figures="\n\n".join(figures), warnings=(*warnings, *silent))
+    parts = [look.part for look in found]
+    attached, left_out = attachments(f"{assignment.drafter.title}, {days}", parts)
+    results = [(part, one) for part in parts for one in part.results]
+    return Material(
+        items=tuple(_item(f"r{at}", part, one) for at, (part, one) in enumerate(results, start=1)),
+        figures="\n\n".join(markdown(look.part, window.zone.key, _lines(look.late)) for look in found),
+        values=tuple(figure for look in found for figure in (*values(look.part), *_late_values(look.late))),
+        attachments=attached,
+        warnings=(*(warning for look in found for warning in look.warnings), *left_out, *silent),
+        cursors={look.part.source.id: look.cursor for look in found},
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class _Result:
-    """One metric: its value in the window and in the days before, where there is one, and what became of it."""
+class _Found:
+    """What a table with rows in the window gave."""
 
-    metric: Metric
-    now: Decimal | None
-    before: Decimal | None
-    places: int
-    change: str
-
-    def shown(self, value: Decimal | None) -> str:
-        return "no value" if value is None else _number(value, self.places)
+    part: Part
+    late: tuple[Late, ...]
+    warnings: tuple[str, ...]
+    cursor: Cursor
 
 
-def _result(table: Table, metric: Metric, days: Days) -> _Result:
-    tally = merged(table.days, metric.name, days.first, days.last)
-    earlier = merged(table.days, metric.name, days.before.first, days.before.last)
-    known_before = any(day in table.days for day in days.before.each())
-    places = _places(metric, max(tally.places, earlier.places))
-    now = aggregate(tally, metric)
-    before = aggregate(earlier, metric) if known_before else None
-    return _Result(metric, now, before, places, change(now, before, places))
+def _look(source: TableSource, assignment: Assignment, window: Window, days: Days) -> _Found | str:
+    """Read one table; return why it has nothing to say where it has no row in the window."""
+    cursor = assignment.cursors().get(source.id)
+    earlier = remembered(source, cursor, days)
+    before, year_ago = days.before, days.year_ago
+    compared = [days, before, *([] if year_ago == before else [year_ago])]
+    outside = Outside(assignment.bucket, assignment.fetch)
+    table = read_table(outside, source, compared, window.zone, also=[report.days for report in earlier])
+    if not table.has_row(days):
+        return _why_silent(source, table, days, window)
+    periods = Periods(
+        days=days,
+        before=before if table.has_row(before) else None,
+        year_ago=year_ago if year_ago != before and table.has_row(year_ago) else None,
+    )
+    results = tuple(result(source, table, metric, periods) for metric in source.metrics)
+    part = Part(source, table, periods, results)
+    again = _again(earlier, part)
+    late = tuple(
+        late
+        for report in earlier
+        if report.days in again and (late := told(source.called, report, again[report.days], results)) is not None
+    )
+    return _Found(
+        part=part,
+        late=late,
+        warnings=(*_warnings(part), *(one.line for one in late)),
+        cursor=cursor_after(source, cursor, days, table, results, again),
+    )
 
 
-def aggregate(tally: Tally, metric: Metric) -> Decimal | None:
-    """Return a metric's value; None when there are no values to put together, except that a count is then 0."""
-    if metric.aggregate == "count":
-        return Decimal(tally.count)
-    if not tally.count:
-        return None
-    match metric.aggregate:
-        case "sum":
-            return tally.total
-        case "mean":
-            return EXACT.divide(tally.total, Decimal(tally.count))
-        case "min":
-            return tally.low
-        case "max":
-            return tally.high
-        case "last":
-            return tally.last
-    assert_never(metric.aggregate)
+def _again(earlier: Sequence[Reported], part: Part) -> Mapping[Days, Reported]:
+    """Return, for each earlier report whose days the table still has, what it would say now."""
+    again: dict[Days, Reported] = {}
+    for report in earlier:
+        tallies = part.table.tallies(report.days)
+        figures = [(one, compute(part.source, one.metric, tallies)) for one in part.results]
+        now = as_it_is_now(report, part.table, figures)
+        if now is not None:
+            again[report.days] = now
+    return again
 
 
-def change(now: Decimal | None, before: Decimal | None, places: int) -> str:
-    """Return what became of a figure, in words; a percentage only where there is one."""
-    if now is None:
-        return "not comparable, there is no value"
-    if before is None:
-        return "not comparable, the days before have no value"
-    difference = EXACT.subtract(now, before)
-    if not difference:
-        return "unchanged"
-    way = "up" if difference > 0 else "down"
-    amount = f"{way} {_number(abs(difference), places)}"
-    if not before:
-        return f"{amount} from 0, so there is no percentage"
-    percent = EXACT.divide(EXACT.multiply(difference, Decimal(100)), abs(before))
-    return f"{amount} ({'+' if percent > 0 else '-'}{_number(abs(percent), 1)}%)"
+def _lines(late: Sequence[Late]) -> list[str]:
+    return [one.line for one in late]
 
 
-def _places(metric: Metric, written: int) -> int:
-    """Return with how many decimals a metric is shown: as many as its values have, a mean at least two."""
-    match metric.aggregate:
-        case "count":
-            return 0
-        case "mean":
-            return max(2, written)
-        case "sum" | "min" | "max" | "last":
-            return written
-    assert_never(metric.aggregate)
+def _late_values(late: Sequence[Late]) -> Iterable[Figure]:
+    return (Figure(value, unit, label) for one in late for value, unit, label in one.values)
 
 
-def _number(value: Decimal, places: int) -> str:
-    return f"{_ROUNDED.quantize(value, Decimal(1).scaleb(-places)):,f}"
-
-
-def _item(item_id: str, source: TableSource, result: _Result, days: Days) -> Item:
-    metric = result.metric
-    how = f"{metric.aggregate} of {metric.column}"
+def _item(item_id: str, part: Part, one: Result) -> Item:
+    metric, row, periods = one.metric, one.total, part.periods
     text = (
-        f"{metric.name} ({how}), {days}: {result.shown(result.now)};"
-        f" the days before, {days.before}: {result.shown(result.before)}; change: {result.change}."
+        f"{metric.name} ({metric.how}), {periods.days}: {one.shown(row.now)};"
+        f" the days before, {periods.before or periods.days.before}: {one.shown(row.before or Value(None))};"
+        f" change: {one.change(row.now, row.before)}."
     )
-    return Item(id=item_id, title=metric.name, text=text, source=source.key)
+    if periods.year_ago is not None:
+        text += _year_ago(one, row, periods.year_ago)
+    return Item(id=item_id, title=metric.name, text=text, source=part.source.called)
 
 
-def _section(source: TableSource, table: Table, results: Sequence[_Result], days: Days, window: Window) -> str:
-    about = (
-        f"`{_code(source.key)}`, {days} ({window.zone.key}), compared with {days.before};"
-        f" {table.rows} rows of these days were read."
-    )
-    overview = _table(
-        ("Figure", "Computed as", str(days), str(days.before), "Change"),
-        ("---", "---", "---:", "---:", "---"),
-        (
-            (
-                result.metric.name,
-                f"{result.metric.aggregate} of {result.metric.column}",
-                result.shown(result.now),
-                result.shown(result.before),
-                result.change,
-            )
-            for result in results
-        ),
-    )
-    if not 1 < days.count <= MOST_DAYS_SHOWN:
-        return f"{about}\n\n{overview}"
-    each = _table(
-        ("Day", *(result.metric.name for result in results)),
-        ("---", *("---:" for _ in results)),
-        ((f"{day:%a} {day}", *(_on(table, day, result) for result in results)) for day in days.each()),
-    )
-    return f"{about}\n\n{overview}\n\n{each}"
+def _year_ago(one: Result, row: Row, days: Days) -> str:
+    shown = one.shown(row.year_ago or Value(None))
+    return f" A year ago, {days}: {shown}; change: {one.change(row.now, row.year_ago)}."
 
 
-def _on(table: Table, day: date, result: _Result) -> str:
-    if day not in table.days:
-        return "no row"
-    return result.shown(aggregate(table.days[day][result.metric.name], result.metric))
-
-
-def _table(head: Sequence[str], alignment: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(_cell(text) for text in line)} |" for line in (head, alignment, *rows))
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|")
-
-
-def _code(text: str) -> str:
-    return " ".join(text.replace("`", "'").split())
-
-
-def _warnings(source: TableSource, table: Table, days: Days) -> Iterable[str]:
+def _warnings(part: Part) -> Iterable[str]:
+    source, table, periods = part.source, part.table, part.periods
     if table.left_out_rows:
         yield _rows_left_out(source, table)
+    rows = table.rows(*(days for days in (periods.days, periods.before, periods.year_ago) if days is not None))
     for name, count in table.empty_cells.items():
-        yield f"{source.key}: {name!r} has no value in {count} of {table.rows} rows, they are not counted"
-    if missing := [day for day in days.each() if day not in table.days]:
-        named = listed(missing, _NAMED)
-        yield f"{source.key}: no row for {named}, {len(missing)} of the {days.count} days of the report"
-    missing_before = [day for day in days.before.each() if day not in table.days]
-    if len(missing_before) == days.count:
-        yield f"{source.key}: there are no rows for the days before, {days.before}, so nothing is compared"
-    elif missing_before:
-        yield (
-            f"{source.key}: the comparison is uneven, no row for {listed(missing_before, _NAMED)},"
-            f" {len(missing_before)} of the {days.count} days before"
-        )
+        yield f"{source.place}: {name!r} has no value in {count} of {rows} rows, they are not counted"
+    for one in part.results:
+        if one.metric.aggregate == "ratio" and one.total.now.amount is None:
+            yield f"{source.place}: {one.metric.name!r} has {one.total.now.why}"
+    for column in sorted(table.crowded):
+        yield f"{source.place}: {column!r} has more than {MOST_GROUPS:,} values; the further ones are among the others"
+    yield from _missing(part)
+
+
+def _missing(part: Part) -> Iterable[str]:
+    """Say which days have no row; where it is the last ones, the window is not over yet for this table."""
+    source, table, periods = part.source, part.table, part.periods
+    due = periods.days.whole(source.rows_every)
+    missing = _without_row(part, periods.days)
+    if missing:
+        line = f"{source.place}: no row for {_named(part, missing)}, {_of(missing, due, source)} of the report"
+        if due[-1] in missing and table.newest is not None and table.newest < due[-1].first:
+            line += f"; the window is partial, the newest row is of {table.newest}"
+        yield line
+    if periods.before is None:
+        yield f"{source.place}: there are no rows for the days before, {periods.days.before}, so nothing is compared"
+    for days, which in ((periods.before, "before"), (periods.year_ago, "a year ago")):
+        if days is not None and (absent := _without_row(part, days)):
+            yield (
+                f"{source.place}: the comparison is uneven, no row for {_named(part, absent)},"
+                f" {_of(absent, days.whole(source.rows_every), source)} {which}"
+            )
+
+
+def _without_row(part: Part, days: Days) -> list[Days]:
+    return [period for period in days.whole(part.source.rows_every) if not part.table.has_row(period)]
+
+
+def _named(part: Part, missing: Sequence[Days]) -> str:
+    every = part.source.rows_every
+    return listed([period.first if every == "day" else name_of(period, every) for period in missing], _NAMED)
+
+
+def _of(missing: Sequence[Days], due: Sequence[Days], source: TableSource) -> str:
+    return f"{len(missing)} of the {counted(len(due), source.rows_every, f'{source.rows_every}s')}"
 
 
 def _rows_left_out(source: TableSource, table: Table) -> str:
     more = table.left_out_rows - len(table.left_out)
     named = "; ".join(table.left_out) + (f"; and {more} more" if more else "")
     rows = "1 row is" if table.left_out_rows == 1 else f"{table.left_out_rows} rows are"
-    return f"{source.key}: {rows} left out: {named}"
+    return f"{source.place}: {rows} left out: {named}"
 
 
 def _why_silent(source: TableSource, table: Table, days: Days, window: Window) -> str:
     newest = f"its newest row is of {table.newest}" if table.newest else "it has no rows"
     left_out = f"; {_rows_left_out(source, table)}" if table.left_out_rows else ""
-    return f"{source.key} has no row for {days} ({window.zone.key}); {newest}{left_out}"
+    return f"{source.place} has no row for {days} ({window.zone.key}); {newest}{left_out}"

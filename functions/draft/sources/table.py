@@ -1,34 +1,59 @@
-"""A CSV table of figures in the bucket, reduced to what a report needs of it: one tally for each day and metric."""
+"""A table of figures, in the bucket or at an address, reduced to what a report needs of it: tallies.
+
+A table may be large; what is kept of it is one tally for each day and metric, and one for each group of each period.
+"""
 
 import csv
 import io
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
+from functools import lru_cache
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from drafter_file.report import Metric, TableSource
 from galley.bucket import Bucket, ObjectMissing, ObjectTooLarge, ObjectUnreadable
-from galley.retry import NeverSucceeds
+from galley.retry import NeverSucceeds, RetryLater
+from galley.schedule import zone as zone_named
 from galley.texts import clip
+from local_days import Days
+from sources.clean import clean_line
+from sources.fetch import Fetch, FetchError, FetchLimits, is_public
 
 MAX_BYTES = 50_000_000
 EXACT = Context(prec=60)
 """Sums of figures are exact as long as they have no more than 60 digits."""
+MOST_GROUPS = 1_000
+"""So many values of a column are told apart; a column with more of them is no column to group by."""
+NO_GROUP = "(none)"
+FURTHER = ""
+"""Stands for all values of a column beyond those that are told apart."""
 
+_FETCH_SECONDS = 60.0
+_LONGEST_RETRY_AFTER = 3_600
+_ACCEPT = {"Accept": "text/csv, application/x-ndjson, application/jsonl, text/plain;q=0.5, */*;q=0.1"}
 _SEPARATORS = (",", ";", "\t")
 _NUMBER = re.compile(r"[+-]?(?:\d{1,30}(?:\.\d{0,12})?|\.\d{1,12})(?:[eE][+-]?\d{1,2})?")
 _DATE = re.compile(r"(\d{4})[-/](\d{2})[-/](\d{2})")
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
 _NAMED = 5
+_GROUP_CHARS = 60
+
+At = tuple[date, datetime]
+"""When a row is of: its local day, and its instant where it has one."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What is known of one metric's values: enough for every aggregate, and it can be merged with the next day's.
+    """What is known of one metric's values: enough for every aggregate, and it can be merged with another.
 
-    ``places`` is the largest number of decimals that a value was written with.
+    ``places`` is the largest number of decimals that a value was written with. ``last`` is the value of the latest day,
+    on it of the latest instant, and of rows that are alike in both the one that stands last.
     """
 
     count: int = 0
@@ -36,43 +61,55 @@ class Tally:
     low: Decimal | None = None
     high: Decimal | None = None
     last: Decimal | None = None
+    last_at: At = (date.min, _EARLIEST)
     places: int = 0
 
-    def add(self, value: Decimal) -> None:
+    def add(self, value: Decimal, at: At) -> None:
         """Take one value in."""
         self.count += 1
         self.total = EXACT.add(self.total, value)
         self.low = value if self.low is None else min(self.low, value)
         self.high = value if self.high is None else max(self.high, value)
-        self.last = value
+        if at >= self.last_at:
+            self.last, self.last_at = value, at
         exponent = value.as_tuple().exponent
         self.places = max(self.places, -exponent if isinstance(exponent, int) else 0)
 
-    def merge(self, later: "Tally") -> None:
-        """Take in what was tallied of later days."""
-        self.count += later.count
-        self.total = EXACT.add(self.total, later.total)
-        self.low = min((low for low in (self.low, later.low) if low is not None), default=None)
-        self.high = max((high for high in (self.high, later.high) if high is not None), default=None)
-        self.last = self.last if later.last is None else later.last
-        self.places = max(self.places, later.places)
+    def merge(self, other: "Tally") -> None:
+        """Take in what was tallied of other rows, which stand later in the table."""
+        self.count += other.count
+        self.total = EXACT.add(self.total, other.total)
+        self.low = min((low for low in (self.low, other.low) if low is not None), default=None)
+        self.high = max((high for high in (self.high, other.high) if high is not None), default=None)
+        if other.last is not None and other.last_at >= self.last_at:
+            self.last, self.last_at = other.last, other.last_at
+        self.places = max(self.places, other.places)
+
+
+Tallies = dict[str, Tally]
+"""A tally for each metric that is no ratio, by its name."""
 
 
 @dataclass(slots=True)
 class Table:
-    """The days that were asked for, and what could not be read.
+    """What the days that were asked for hold, and what could not be read.
 
-    ``days`` holds, for each day that has a readable row, a tally for each metric by its name. ``rows`` counts those
-    rows, ``newest`` is the latest date in the whole file. ``left_out`` names rows, in one line each, the first few of
-    ``left_out_rows``; ``empty_cells`` counts, by metric, the rows that have no value for it.
+    ``days`` holds, for each day that has a readable row, its tallies, and ``rows_on`` how many rows it has. ``groups``
+    holds the tallies for each column to group by, each of the periods, and each value. ``oldest`` and ``newest`` are
+    the first and the last date in the whole table. ``left_out`` names rows, in one line each, the first few of
+    ``left_out_rows``; ``empty_cells`` counts, by metric, the rows that have no value for it. ``crowded`` names columns
+    that have more values than are told apart.
     """
 
-    days: dict[date, dict[str, Tally]] = field(default_factory=dict)
-    rows: int = 0
+    days: dict[date, Tallies] = field(default_factory=dict)
+    rows_on: Counter[date] = field(default_factory=Counter)
+    groups: dict[str, dict[Days, dict[str, Tallies]]] = field(default_factory=dict)
+    oldest: date | None = None
     newest: date | None = None
     left_out: list[str] = field(default_factory=list)
     left_out_rows: int = 0
-    empty_cells: dict[str, int] = field(default_factory=dict)
+    empty_cells: Counter[str] = field(default_factory=Counter)
+    crowded: set[str] = field(default_factory=set)
 
     def leave_out(self, row: int, why: str) -> None:
         """Note a row that cannot be read."""
@@ -80,56 +117,193 @@ class Table:
         if len(self.left_out) < _NAMED:
             self.left_out.append(f"row {row} ({why})")
 
+    def rows(self, *periods: Days) -> int:
+        """Return how many rows the periods have together."""
+        return sum(rows for day, rows in self.rows_on.items() if any(day in period for period in periods))
 
-def read_table(bucket: Bucket, source: TableSource, first: date, last: date, zone: ZoneInfo) -> Table:
-    """Return what the table says about the days from ``first`` to ``last``, both included.
+    def has_row(self, days: Days) -> bool:
+        """Tell whether there is a row within the days."""
+        return any(day in days for day in self.rows_on)
 
-    The table is UTF-8 (with or without a byte order mark), its first row names the columns, and its separator is a
-    comma, a semicolon or a tab. A date is written year first (``2026-11-20`` or ``2026/11/20``); an instant with an
-    offset (``2026-11-20T23:30:00-05:00``) counts for its date in the zone; a time without an offset could mean any zone
-    and is refused. Numbers have a decimal point and no thousands separators; an empty cell is no value. Rows are
-    numbered as a spreadsheet shows them: the first one with the columns' names is row 1. Rows of other days are only
-    looked at for their date.
+    def tallies(self, days: Days) -> Tallies:
+        """Return the tallies of the days put together."""
+        whole: Tallies = {}
+        for day in sorted(day for day in self.days if day in days):
+            _merge(whole, self.days[day])
+        return whole
 
-    Raises:
-        NeverSucceeds: ``missing_table``, ``table_too_large``, ``unreadable_table`` or ``missing_column``; one line that
-            names the file and what to change.
-    """
-    rows = _rows(_load(bucket, source.key), source)
-    columns = _columns(next(rows)[1], source)
-    table = Table()
-    width, date_at = columns.width, columns.date_at
-    for number, cells in rows:
-        if cells is None:
-            table.leave_out(number, "its quotes do not match")
-            continue
-        if not any(cell.strip() for cell in cells):
-            continue
-        if len(cells) < width or any(cell.strip() for cell in cells[width:]):
-            table.leave_out(number, f"it has {len(cells)} cells, the first row has {width}")
-            continue
-        day = _day(cells[date_at], zone)
-        if day is None:
-            table.leave_out(number, f"{source.date_column!r} is {_short(cells[date_at])}, not a date like 2026-11-20")
-            continue
-        table.newest = day if table.newest is None else max(table.newest, day)
-        if first <= day <= last:
-            _take(table, number, day, cells, columns.metrics)
-    if table.left_out_rows and table.newest is None:
-        raise NeverSucceeds("unreadable_table", f"{source.key}: no row can be read; {'; '.join(table.left_out)}")
-    return table
+    def groups_in(self, column: str, days: Days) -> Mapping[str, Tallies]:
+        """Return the tallies for each value of a column, in one of the periods that the table was read for."""
+        return self.groups.get(column, {}).get(days, {})
+
+
+def _merge(whole: Tallies, part: Mapping[str, Tally]) -> None:
+    for name, tally in part.items():
+        whole.setdefault(name, Tally()).merge(tally)
+
+
+def put_together(parts: Iterator[Tallies]) -> Tallies:
+    """Return the tallies of several groups as one."""
+    whole: Tallies = {}
+    for part in parts:
+        _merge(whole, part)
+    return whole
 
 
 @dataclass(frozen=True, slots=True)
-class _Columns:
-    width: int
-    date_at: int
-    metrics: tuple[tuple[Metric, int], ...]
+class Outside:
+    """Where a table can be: the sources bucket, and addresses."""
+
+    bucket: Bucket
+    fetch: Fetch
 
 
-def _load(bucket: Bucket, key: str) -> io.TextIOWrapper:
+def read_table(
+    outside: Outside, source: TableSource, periods: Sequence[Days], zone: ZoneInfo, *, also: Sequence[Days] = ()
+) -> Table:
+    """Return what the table says about the days of the periods, in the zone.
+
+    It is UTF-8, with or without a byte order mark. In CSV the first row names the columns, and the separator is a
+    comma, a semicolon or a tab; in JSON lines each line is an object, and a column that it lacks is an empty cell. A
+    date is written year first (``2026-11-20`` or ``2026/11/20``), or as the source's ``date_format`` says, and is taken
+    as it stands; an instant with an offset (``2026-11-20T23:30:00-05:00``) counts for its date in the zone; a time
+    without one is read in the source's ``date_zone`` (where clocks go back, as the first of the two; a time that clocks
+    skip, as if they had not) and is refused where there is none, since it could mean any zone. Numbers have a decimal
+    point and no thousands separators; an empty cell is no value. Rows are numbered as a spreadsheet or an editor shows
+    them, the first line is 1. Rows of other days are only looked at for their date. Days of ``also`` are tallied as
+    well; what is wrong with their rows is not told, and they have no groups.
+
+    Raises:
+        NeverSucceeds: ``missing_table``, ``table_too_large``, ``unreadable_table``, ``missing_column`` or
+            ``invalid_address``; one line that names the table and what to change.
+        RetryLater: ``table_unavailable``, when its address does not answer.
+    """
+    reading = _Reading(source, periods, zone, also)
+    records = _lines(source, _load(outside, source), reading.columns)
+    for number, record in records:
+        reading.take(number, record)
+    table = reading.table
+    if table.left_out_rows and table.newest is None:
+        raise NeverSucceeds("unreadable_table", f"{source.place}: no row can be read; {'; '.join(table.left_out)}")
+    return table
+
+
+Record = Sequence[str] | str
+"""The cells of the wanted columns, or why a row has none that can be read."""
+
+
+class _Reading:
+    """Puts rows into a table, each into its day and its groups, all its metrics or none of them."""
+
+    def __init__(self, source: TableSource, periods: Sequence[Days], zone: ZoneInfo, also: Sequence[Days]) -> None:
+        self.table = Table()
+        self.source = source
+        self.periods = periods
+        self.wanted = {day for period in periods for day in period.each()}
+        self.also = {day for period in also for day in period.each()} - self.wanted
+        self.plain = [metric for metric in source.metrics if metric.aggregate != "ratio"]
+        self.grouped = _grouped(source)
+        names = [source.date_column, *(metric.column or "" for metric in self.plain), *self.grouped]
+        self.columns = {name: _user(name, source) for name in dict.fromkeys(names)}
+        self.place = {name: place for place, name in enumerate(self.columns)}
+        self.at = _clock(source, zone)
+        self.seen: dict[str, set[str]] = {column: set() for column in self.grouped}
+
+    def take(self, number: int, record: Record) -> None:
+        table = self.table
+        if isinstance(record, str):
+            table.leave_out(number, record)
+            return
+        at = self.at(record[0].strip())
+        if at is None:
+            name, text = self.source.date_column, _short(record[0])
+            table.leave_out(number, f"{name!r} is {text}, not a date like {_example(self.source)}")
+            return
+        day = at[0]
+        table.oldest = day if table.oldest is None else min(table.oldest, day)
+        table.newest = day if table.newest is None else max(table.newest, day)
+        if day not in self.wanted and day not in self.also:
+            return
+        values = self._values(number, record, told=day in self.wanted)
+        if values is None:
+            return
+        table.rows_on[day] += 1
+        _add(table.days.setdefault(day, {}), values, self.plain, at)
+        if day in self.wanted:
+            self._group(record, values, at)
+
+    def _values(self, number: int, record: Sequence[str], *, told: bool) -> dict[str, Decimal] | None:
+        values: dict[str, Decimal] = {}
+        empty: list[str] = []
+        for metric in self.plain:
+            text = record[self.place[metric.column or ""]].strip()
+            if metric.aggregate == "count":
+                values |= {metric.name: Decimal(1)} if text else {}
+            elif not text:
+                empty.append(metric.name)
+            elif _NUMBER.fullmatch(text):
+                values[metric.name] = Decimal(text)
+            else:
+                if told:
+                    self.table.leave_out(number, f"{metric.column!r} is {_short(text)}, not a number like 1234.5")
+                return None
+        if told:
+            self.table.empty_cells.update(empty)
+        return values
+
+    def _group(self, record: Sequence[str], values: Mapping[str, Decimal], at: At) -> None:
+        for column, metrics in self.grouped.items():
+            group = clean_line(record[self.place[column]], _GROUP_CHARS) or NO_GROUP
+            seen = self.seen[column]
+            if group not in seen and len(seen) >= MOST_GROUPS:
+                self.table.crowded.add(column)
+                group = FURTHER
+            else:
+                seen.add(group)
+            of_column = self.table.groups.setdefault(column, {})
+            for period in self.periods:
+                if at[0] in period:
+                    _add(of_column.setdefault(period, {}).setdefault(group, {}), values, metrics, at)
+
+
+def _add(tallies: Tallies, values: Mapping[str, Decimal], metrics: Sequence[Metric], at: At) -> None:
+    for metric in metrics:
+        tally = tallies.setdefault(metric.name, Tally())
+        if metric.name in values:
+            tally.add(values[metric.name], at)
+
+
+def _grouped(source: TableSource) -> dict[str, list[Metric]]:
+    """Return, for each column to group by, the metrics that are tallied for its values."""
+    grouped: dict[str, dict[str, Metric]] = {}
+    for metric in source.metrics:
+        if metric.group_by is not None:
+            parts = (metric.numerator, metric.denominator) if metric.aggregate == "ratio" else (metric.name,)
+            names = grouped.setdefault(metric.group_by, {})
+            names |= {name: source.metric(name) for name in parts if name is not None}
+    return {column: list(metrics.values()) for column, metrics in grouped.items()}
+
+
+def _user(column: str, source: TableSource) -> str:
+    """Return who needs a column, to be named where it is missing."""
+    if column == source.date_column:
+        return "date_column"
+    for metric in source.metrics:
+        if metric.column == column:
+            return f"metric {metric.name!r}"
+    return "group_by"
+
+
+def _load(outside: Outside, source: TableSource) -> bytes:
+    body = _fetched(outside.fetch, source.url, source) if source.url else _stored(outside.bucket, source.place)
+    if body.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise NeverSucceeds("unreadable_table", f"{source.place}: is in UTF-16; save it as CSV in UTF-8")
+    return body
+
+
+def _stored(bucket: Bucket, key: str) -> bytes:
     try:
-        body = bucket.get(key, max_bytes=MAX_BYTES)
+        return bucket.get(key, max_bytes=MAX_BYTES)
     except ObjectMissing as error:
         raise NeverSucceeds("missing_table", f"{key}: there is no such file in the bucket; put it there") from error
     except ObjectUnreadable as error:
@@ -138,18 +312,113 @@ def _load(bucket: Bucket, key: str) -> io.TextIOWrapper:
         raise NeverSucceeds(
             "table_too_large", f"{key}: has more than {MAX_BYTES:,} bytes; keep only the rows that reports still need"
         ) from error
-    if body.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise NeverSucceeds("unreadable_table", f"{key}: is in UTF-16; save it as CSV in UTF-8")
+
+
+def _fetched(fetch: Fetch, url: str, source: TableSource) -> bytes:
+    host = urlsplit(url).hostname or ""
+    if (host.replace(".", "").isdigit() or ":" in host) and not is_public(host):
+        raise NeverSucceeds("invalid_address", f"source {source.id!r}: {source.place} is in a private network")
+    limits = FetchLimits(seconds=_FETCH_SECONDS, wire_bytes=MAX_BYTES, body_bytes=MAX_BYTES)
+    try:
+        answer = fetch(url, headers=_ACCEPT, limits=limits)
+    except FetchError as error:
+        raise RetryLater("table_unavailable", f"source {source.id!r}: {source.place}: {error.reason}") from error
+    told = f"source {source.id!r}: {source.place} answered {answer.status}"
+    if answer.status in (408, 429) or answer.status >= 500:
+        raise RetryLater("table_unavailable", told, _retry_after(answer.headers.get("retry-after", "")))
+    if answer.status != 200:
+        raise NeverSucceeds("missing_table", f"{told}; correct its url")
+    return answer.body
+
+
+def _retry_after(text: str) -> timedelta | None:
+    seconds = text.strip()
+    if not (seconds.isascii() and seconds.isdigit() and len(seconds) < 9):
+        return None
+    return timedelta(seconds=min(int(seconds), _LONGEST_RETRY_AFTER))
+
+
+def _lines(source: TableSource, body: bytes, columns: Mapping[str, str]) -> Iterator[tuple[int, Record]]:
     # A byte that is not UTF-8 spoils its own cell, not the table; where a number should be, the row is named.
-    return io.TextIOWrapper(io.BytesIO(body), encoding="utf-8-sig", errors="replace", newline="")
+    text = io.TextIOWrapper(io.BytesIO(body), encoding="utf-8-sig", errors="replace", newline="")
+    return _json_lines(text, source, columns) if source.is_json_lines else _csv_rows(text, source, columns)
 
 
-def _rows(text: io.TextIOWrapper, source: TableSource) -> Iterator[tuple[int, list[str] | None]]:
+def _json_lines(
+    text: io.TextIOWrapper, source: TableSource, columns: Mapping[str, str]
+) -> Iterator[tuple[int, Record]]:
+    """Yield the number and the cells of each line that is not blank; numbers are kept as they are written."""
+    named: dict[str, None] = {}
+    found_any = False
+    for number, line in enumerate(text, start=1):
+        if not line.strip():
+            continue
+        try:
+            read = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
+        except (ValueError, RecursionError):
+            read = None
+        if not isinstance(read, dict):
+            yield number, "it is not a JSON object"
+            continue
+        found_any = True
+        named |= {name: None for name in list(read)[:40] if len(named) < 400}
+        named |= {name: None for name in columns if name in read}
+        yield number, [_json_cell(read.get(name)) for name in columns]
+    for column, wanted_by in columns.items():
+        if found_any and column not in named:
+            raise _missing_column(source, "no column", column, wanted_by, list(named))
+
+
+def _json_cell(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
+def _csv_rows(text: io.TextIOWrapper, source: TableSource, columns: Mapping[str, str]) -> Iterator[tuple[int, Record]]:
+    """Yield the number and the cells of each row that is not blank."""
+    rows = _raw_rows(text, source, columns)
+    names = [name.strip() for name in next(rows)[1] or ()]
+    while names and not names[-1]:
+        names.pop()
+    for column, wanted_by in columns.items():
+        if names.count(column) != 1:
+            problem = "more than one column" if column in names else "no column"
+            raise _missing_column(source, problem, column, wanted_by, names)
+    places, width = [names.index(column) for column in columns], len(names)
+    for number, cells in rows:
+        if cells is None:
+            yield number, "its quotes do not match"
+        elif not any(cell.strip() for cell in cells):
+            continue
+        elif len(cells) < width or any(cell.strip() for cell in cells[width:]):
+            yield number, f"it has {len(cells)} cells, the first row has {width}"
+        else:
+            yield number, [cells[place] for place in places]
+
+
+def _missing_column(
+    source: TableSource, problem: str, column: str, wanted_by: str, names: Sequence[str]
+) -> NeverSucceeds:
+    return NeverSucceeds(
+        "missing_column",
+        f"{source.place}: there is {problem} {column!r}, which {wanted_by} of source {source.id!r} needs;"
+        f" the columns are {', '.join(_short(name) for name in names[:40])}",
+    )
+
+
+def _raw_rows(
+    text: io.TextIOWrapper, source: TableSource, columns: Mapping[str, str]
+) -> Iterator[tuple[int, list[str] | None]]:
     """Yield the number and the cells of each row; None for the cells of a row whose quotes do not match."""
     head = text.readline()
     if not head.strip():
-        raise NeverSucceeds("unreadable_table", f"{source.key}: its first row is empty; it must name the columns")
-    separator = _separator(head, source)
+        raise NeverSucceeds("unreadable_table", f"{source.place}: its first row is empty; it must name the columns")
+    separator = _separator(head, columns)
     text.seek(0)
     reader = csv.reader(text, delimiter=separator, strict=True)
     number = 0
@@ -162,86 +431,54 @@ def _rows(text: io.TextIOWrapper, source: TableSource) -> Iterator[tuple[int, li
         except csv.Error as error:
             if number == 1 or "unexpected end of data" in str(error) or "field limit" in str(error):
                 raise NeverSucceeds(
-                    "unreadable_table", f"{source.key}: row {number} opens a quote that is never closed; correct it"
+                    "unreadable_table", f"{source.place}: row {number} opens a quote that is never closed; correct it"
                 ) from error
             yield number, None
 
 
-def _separator(head: str, source: TableSource) -> str:
+def _separator(head: str, columns: Mapping[str, str]) -> str:
     """Return the separator under which the first row names most of the wanted columns, and then has most cells."""
-    wanted = {source.date_column, *(metric.column for metric in source.metrics)}
 
     def fitness(separator: str) -> tuple[int, int]:
         cells = next(csv.reader([head], delimiter=separator), [])
-        return len(wanted & {cell.strip() for cell in cells}), len(cells)
+        return len(columns.keys() & {cell.strip() for cell in cells}), len(cells)
 
     return max(_SEPARATORS, key=fitness)
 
 
-def _columns(cells: Sequence[str] | None, source: TableSource) -> _Columns:
-    names = [name.strip() for name in cells or ()]
-    while names and not names[-1]:
-        names.pop()
+def _clock(source: TableSource, zone: ZoneInfo) -> Callable[[str], At | None]:
+    """Return what reads a cell of the date column; None for one that is no date."""
+    local = None if source.date_zone is None else zone_named(source.date_zone)
+    form, has_time = source.date_format, source.date_format_has_time
 
-    def place(column: str, wanted_by: str) -> int:
-        if names.count(column) != 1:
-            problem = "more than one column" if column in names else "no column"
-            raise NeverSucceeds(
-                "missing_column",
-                f"{source.key}: there is {problem} {column!r}, which {wanted_by} of source {source.id!r} needs;"
-                f" the columns are {', '.join(_short(name) for name in names[:40])}",
-            )
-        return names.index(column)
-
-    return _Columns(
-        width=len(names),
-        date_at=place(source.date_column, "date_column"),
-        metrics=tuple((metric, place(metric.column, f"metric {metric.name!r}")) for metric in source.metrics),
-    )
-
-
-def _take(table: Table, number: int, day: date, cells: Sequence[str], metrics: Sequence[tuple[Metric, int]]) -> None:
-    """Add a row to its day, all its metrics or none of them."""
-    values: dict[str, Decimal] = {}
-    empty: list[str] = []
-    for metric, place in metrics:
-        text = cells[place].strip()
-        if metric.aggregate == "count":
-            values |= {metric.name: Decimal(1)} if text else {}
-        elif not text:
-            empty.append(metric.name)
-        elif _NUMBER.fullmatch(text):
-            values[metric.name] = Decimal(text)
-        else:
-            table.leave_out(number, f"{metric.column!r} is {_short(text)}, not a number like 1234.5")
-            return
-    table.rows += 1
-    tallies = table.days.setdefault(day, {metric.name: Tally() for metric, _ in metrics})
-    for name, value in values.items():
-        tallies[name].add(value)
-    for name in empty:
-        table.empty_cells[name] = table.empty_cells.get(name, 0) + 1
-
-
-def _day(text: str, zone: ZoneInfo) -> date | None:
-    text = text.strip()
-    try:
+    def read(text: str) -> datetime | date | None:
+        if form is not None:
+            moment = datetime.strptime(text, form)  # noqa: DTZ007 - it gets its zone below
+            return moment if has_time else moment.date()
         if written := _DATE.fullmatch(text):
             return date(int(written[1]), int(written[2]), int(written[3]))
-        moment = datetime.fromisoformat(text.replace("/", "-", 2))
-        return None if moment.tzinfo is None else moment.astimezone(zone).date()
-    except (ValueError, OverflowError):
-        return None
+        return datetime.fromisoformat(text.replace("/", "-", 2))
+
+    @lru_cache(maxsize=4_096)
+    def at(text: str) -> At | None:
+        try:
+            found = read(text)
+            if not isinstance(found, datetime):
+                return None if found is None else (found, _EARLIEST)
+            if found.tzinfo is None:
+                if local is None:
+                    return None
+                found = found.replace(tzinfo=local)
+            return found.astimezone(zone).date(), found.astimezone(UTC)
+        except (ValueError, OverflowError):
+            return None
+
+    return at
+
+
+def _example(source: TableSource) -> str:
+    return "2026-11-20" if source.date_format is None else date(2026, 11, 20).strftime(source.date_format)
 
 
 def _short(text: str) -> str:
     return clip(repr(text), 42)
-
-
-def merged(days: Mapping[date, Mapping[str, Tally]], metric: str, first: date, last: date) -> Tally:
-    """Return one tally of a metric over the days from ``first`` to ``last``, both included."""
-    whole = Tally()
-    for day in sorted(days):
-        if first <= day <= last:
-            whole.merge(days[day][metric])
-    return whole

@@ -13,8 +13,10 @@ import pytest
 
 from drafter import Drafter
 from galley.retry import NeverSucceeds
+from local_days import Days
 from shapes import report
-from shapes.report import Days, change, days_of
+from shapes.figures import change
+from shapes.report import days_of
 from shapes.shape import Window
 from support.memory_bucket import MemoryBucket
 
@@ -129,7 +131,7 @@ def test_a_week_is_added_up_and_compared_with_the_week_before(bucket: MemoryBuck
     assert "| Revenue | sum of revenue | 773.50 | 724.50 | up 49.00 (+6.8%) |" in material.figures
     assert "| Sun 2026-11-22 | 12 | 113.50 |" in material.figures
     assert material.warnings == ()
-    assert material.cursors == {}
+    assert {source: cursor["place"] for source, cursor in material.cursors.items()} == {"sales": KEY}
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,7 @@ def test_a_mean_of_several_rows_a_day_weighs_rows_not_days(bucket: MemoryBucket,
     ("now", "before", "words"),
     [
         (None, "3", "not comparable, there is no value"),
-        ("3", None, "not comparable, the days before have no value"),
+        ("3", None, "not comparable, that time has no value"),
         ("3", "0", "up 3.00 from 0, so there is no percentage"),
         ("-3", "0", "down 3.00 from 0, so there is no percentage"),
         ("0", "0", "unchanged"),
@@ -189,7 +191,7 @@ def test_a_change_is_said_in_words(now: str | None, before: str | None, words: s
 def test_no_days_before_is_said_and_not_counted_as_zero(bucket: MemoryBucket, assign: Any) -> None:
     put(bucket, HEAD, *two_weeks()[7:])
     material = report.collect(assign(a_drafter(("Orders", "orders", "count")), window=a_week()))
-    assert "| 7 | no value | not comparable, the days before have no value |" in material.figures
+    assert "| 7 | no value | not comparable, that time has no value |" in material.figures
     assert material.warnings == (
         f"{KEY}: there are no rows for the days before, 2026-11-09 to 2026-11-15, so nothing is compared",
     )
@@ -424,5 +426,5 @@ def test_a_week_of_real_weather(bucket: MemoryBucket, assign: Any, shared_data: 
     assert f"| Warmest | max of temp_max | {max(Decimal(row['temp_max']) for row in week)} |" in material.figures
     assert f"| Wind | mean of wind | {wind:.2f} |" in material.figures
     assert "| Days | count of weather | 7 | 7 | unchanged |" in material.figures
-    assert "14 rows of these days were read" in material.figures
+    assert "21 rows of these days were read" in material.figures
     assert material.warnings == ()

@@ -88,7 +88,7 @@ def test_the_latest_report_has_both_its_weeks(bucket: MemoryBucket, assign: Any,
     material = report.collect(assign(load_drafter("weekly-report"), slot=window.end, window=window))
     assert material.nothing_new is None
     assert material.warnings == ()
-    assert len(material.items) == 6
+    assert len(material.items) == 7
     assert "14 rows of these days were read" in material.figures
     assert "no value" not in material.figures
 

@@ -1,0 +1,244 @@
+"""A report's figures as people and programs read them: Markdown, a CSV table, a chart, and the exact numbers. Pure."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from drafter_file.report import TableSource
+from galley.drafts import Attachment
+from inert import inert_line
+from local_days import Days, name_of
+from shapes.chart import MOST_BARS, MOST_PANELS, Bar, Panel, draw
+from shapes.figures import NOTHING, Periods, Result, Row, Value, percent_change, plain_number
+from shapes.shape import Figure
+from sources.table import EXACT, Table
+
+MOST_SHOWN = 14
+"""Up to so many days (weeks, months, years) are also shown one by one."""
+TABLE_NAME, CHART_NAME = "figures.csv", "chart.svg"
+MOST_TABLE_BYTES, MOST_CHART_BYTES = 24_000, 20_000
+
+_HEAD = ("Table", "Figure", "Group", "Unit", "From", "To", "Value", "Before", "Change", "Change %", "Year ago")
+_LIVE = ("=", "+", "-", "@", "\t", "\r")
+_EACH = {"day": "Day", "week": "Week", "month": "Month", "year": "Year", "any": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one table gave."""
+
+    source: TableSource
+    table: Table
+    periods: Periods
+    results: tuple[Result, ...]
+
+    @property
+    def each(self) -> tuple[Days, ...]:
+        """The days, weeks, months or years of the report, as often as the table has its rows; none where it is one."""
+        each = self.periods.days.whole(self.source.rows_every)
+        return each if len(each) > 1 else ()
+
+
+def markdown(part: Part, zone: str, changed: Sequence[str]) -> str:
+    """Return the figures of one table; ``changed`` are lines on days that were reported before."""
+    blocks = [_about(part, zone), _overview(part)]
+    blocks += [_grouped(part, result) for result in part.results if result.groups]
+    if 1 < len(part.each) <= MOST_SHOWN:
+        blocks.append(_one_by_one(part))
+    if changed:
+        blocks.append("Changed since it was reported:\n\n" + "\n".join(f"- {_cell(line)}" for line in changed))
+    return "\n\n".join(blocks)
+
+
+def values(part: Part) -> Iterator[Figure]:
+    """Yield every number that the Markdown shows, exact, and the differences in both directions."""
+    periods = part.periods
+    yield Figure(Decimal(_rows(part)), "", "rows read")
+    yield Figure(Decimal(periods.days.count), "", f"days, {periods.days}")
+    for result in part.results:
+        for row in (result.total, *result.groups):
+            name = result.metric.name if row is result.total else f"{result.metric.name}, {row.label}"
+            yield from _values_of_row(name, result, row, periods)
+        for period, value in result.each.items():
+            if value.amount is not None:
+                label = f"{result.metric.name}, {name_of(period, part.source.rows_every)}"
+                yield Figure(value.amount, result.unit, label)
+
+
+def attachments(title: str, parts: Sequence[Part]) -> tuple[tuple[Attachment, ...], tuple[str, ...]]:
+    """Return the table and the chart that go with the draft, and a warning where the table does not hold all."""
+    table, left_out = _csv(parts)
+    warnings = (f"{TABLE_NAME} is full, {left_out} of its lines are left out",) if left_out else ()
+    return (
+        Attachment(TABLE_NAME, "text/csv", table),
+        Attachment(CHART_NAME, "image/svg+xml", _chart(title, parts)),
+    ), warnings
+
+
+def _about(part: Part, zone: str) -> str:
+    days, before, year_ago = part.periods.days, part.periods.before, part.periods.year_ago
+    uneven = "" if before is None or before.count == days.count else f", {days.count} days with {before.count}"
+    compared = "no rows of the days before to compare with" if before is None else f"compared with {before}{uneven}"
+    ago = f" and with {year_ago}" if year_ago is not None else ""
+    return (
+        f"`{_code(part.source.called)}`, {days} ({zone}), {compared}{ago}; {_rows(part)} rows of these days were read."
+    )
+
+
+def _rows(part: Part) -> int:
+    periods = part.periods
+    return part.table.rows(*(days for days in (periods.days, periods.before, periods.year_ago) if days is not None))
+
+
+def _overview(part: Part) -> str:
+    rows = ((result, (_cell(result.metric.name), _cell(result.metric.how)), result.total) for result in part.results)
+    return _compared(("Figure", "Computed as"), rows, part.periods)
+
+
+def _grouped(part: Part, result: Result) -> str:
+    head = f"{_cell(result.metric.name)} by {_cell(result.metric.group_by or '')}"
+    return _compared((head,), ((result, (_cell(row.label),), row) for row in result.groups), part.periods)
+
+
+def _compared(head: Sequence[str], rows: Iterable[tuple[Result, Sequence[str], Row]], periods: Periods) -> str:
+    earlier = periods.before or periods.days.before
+    heads, marks = [*head, str(periods.days), str(earlier), "Change"], [*("---" for _ in head), "---:", "---:", "---"]
+    if periods.year_ago is not None:
+        heads, marks = [*heads, str(periods.year_ago), "Change in a year"], [*marks, "---:", "---"]
+    lines: list[Sequence[str]] = [heads, marks]
+    for result, names, row in rows:
+        before = row.before or Value(None)
+        line = [*names, result.shown(row.now), result.shown(before), result.change(row.now, row.before)]
+        if periods.year_ago is not None:
+            line += [result.shown(row.year_ago or Value(None)), result.change(row.now, row.year_ago)]
+        lines.append([*line[: len(names)], *map(_cell, line[len(names) :])])
+    return _table(lines)
+
+
+def _one_by_one(part: Part) -> str:
+    every = part.source.rows_every
+    lines: list[Sequence[str]] = [
+        (_EACH[every], *(_cell(result.metric.name) for result in part.results)),
+        ("---", *("---:" for _ in part.results)),
+    ]
+    for period in part.each:
+        cells = (result.shown(result.each[period]) if period in result.each else "no row" for result in part.results)
+        lines.append((name_of(period, every), *map(_cell, cells)))
+    return _table(lines)
+
+
+def _table(lines: Iterable[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """Return a text for a cell of a table: values of a column may stand in it, and anyone may have written those."""
+    return inert_line(text, 300).markdown.replace("|", "\\|")
+
+
+def _code(text: str) -> str:
+    return " ".join(text.replace("`", "'").split())
+
+
+def _values_of_row(name: str, result: Result, row: Row, periods: Periods) -> Iterator[Figure]:
+    for value, days in ((row.now, periods.days), (row.before, periods.before), (row.year_ago, periods.year_ago)):
+        if value is not None and value.amount is not None:
+            yield Figure(value.amount, result.unit, f"{name}, {days}")
+    for then, days in ((row.before, periods.before), (row.year_ago, periods.year_ago)):
+        if row.now.amount is None or then is None or then.amount is None:
+            continue
+        difference = EXACT.subtract(row.now.amount, then.amount)
+        label = f"{name}, change since {days}"
+        yield Figure(difference, "percentage points" if result.unit == "%" else result.unit, label)
+        percent = percent_change(row.now.amount, then.amount)
+        if percent is not None and result.unit != "%":
+            yield Figure(percent, "%", label)
+
+
+def _csv(parts: Sequence[Part]) -> tuple[str, int]:
+    """Return the table for programs, and how many of its lines did not fit."""
+    kept, size, left_out = [_csv_line(_HEAD)], 0, 0
+    for line in (_csv_line(cells) for part in parts for cells in _lines(part)):
+        size += len(line.encode())
+        if size > MOST_TABLE_BYTES:
+            left_out += 1
+        else:
+            kept.append(line)
+    return "".join(kept), left_out
+
+
+def _csv_line(cells: Sequence[str]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(cells)
+    return out.getvalue()
+
+
+def _lines(part: Part) -> Iterator[Sequence[str]]:
+    days = part.periods.days
+    for result in part.results:
+        about = (_inactive(part.source.called), _inactive(result.metric.name))
+        for row in (result.total, *result.groups):
+            group = "" if row is result.total else _inactive(row.label)
+            yield *about, group, result.unit, str(days.first), str(days.last), *_numbers(result, row)
+        for period in part.each:
+            if period in result.each:
+                cell = _plain(result, result.each[period])
+                yield *about, "", result.unit, str(period.first), str(period.last), cell, "", "", "", ""
+
+
+def _numbers(result: Result, row: Row) -> tuple[str, ...]:
+    now, before = row.now.amount, None if row.before is None else row.before.amount
+    difference = None if now is None or before is None else EXACT.subtract(now, before)
+    percent = None if now is None or before is None else percent_change(now, before)
+    return (
+        _plain(result, row.now),
+        _plain(result, row.before),
+        _plain(result, Value(difference)),
+        plain_number(percent, 1) if percent is not None and result.unit != "%" else "",
+        _plain(result, row.year_ago),
+    )
+
+
+def _plain(result: Result, value: Value | None) -> str:
+    return "" if value is None or value.amount is None else plain_number(value.amount, result.places)
+
+
+def _inactive(text: str) -> str:
+    """Return a text that no spreadsheet takes for a formula (https://owasp.org/www-community/attacks/CSV_Injection)."""
+    line = " ".join(text.split())
+    return f"'{line}" if line.startswith(_LIVE) else line
+
+
+def _chart(title: str, parts: Sequence[Part]) -> str:
+    """Return the chart of as many figures as fit into it."""
+    panels = [_panel(part, result) for part in parts for result in part.results]
+    for shown in range(MOST_PANELS, 1, -1):
+        chart = draw(title, panels, shown)
+        if len(chart.encode()) <= MOST_CHART_BYTES:
+            return chart
+    return draw(title, panels, 1)
+
+
+def _panel(part: Part, result: Result) -> Panel:
+    total, periods = result.total, part.periods
+    summary = f"{result.shown(total.now)}, before {NOTHING if total.before is None else result.shown(total.before)}"
+    each = part.each[:MOST_BARS]
+    if each:
+        earlier = () if periods.before is None else periods.before.whole(part.source.rows_every)
+        beside = [*earlier, *[None] * len(each)]
+        bars = [
+            Bar(name_of(period, part.source.rows_every), _at(result.each, period), _at(result.each_before, before))
+            for period, before in zip(each, beside, strict=False)
+        ]
+    else:
+        bars = [Bar(str(periods.days), total.now.amount, None if total.before is None else total.before.amount)]
+        if periods.year_ago is not None:
+            amount = None if total.year_ago is None else total.year_ago.amount
+            bars.insert(0, Bar(f"a year ago, {periods.year_ago.first}", None, amount))
+    return Panel(result.metric.name, summary, tuple(bars))
+
+
+def _at(each: Mapping[Days, Value], period: Days | None) -> Decimal | None:
+    return None if period is None or period not in each else each[period].amount

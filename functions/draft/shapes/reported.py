@@ -1,0 +1,164 @@
+"""What a report said of its days, kept in the source's cursor, so that the next one can say what has changed since.
+
+Rows come late and figures are corrected. A report is not drawn up again for that; its successor names it, once.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal, InvalidOperation
+
+from pydantic import field_validator
+
+from drafter_file.report import TableSource
+from galley.store import Cursor
+from galley.texts import counted
+from local_days import Days
+from shapes.figures import Result, Value, change, plain_number
+from sources.collected import CursorState, read_cursor
+from sources.table import Table
+
+MOST_REMEMBERED = 5
+"""So many of the latest reports' days are looked at again."""
+
+EXACT_PLACES = 12
+"""To so many decimals a figure is remembered."""
+
+
+class Reported(CursorState):
+    """What one report was about: its days, the first of them that had a row, how many rows, and each figure as text.
+
+    A figure's key says how it is computed, so that it is compared with nothing else; one without a value is "".
+    """
+
+    first: date
+    last: date
+    oldest: date
+    rows: int
+    figures: dict[str, str]
+
+    @field_validator("figures")
+    @classmethod
+    def _numbers(cls, figures: dict[str, str]) -> dict[str, str]:
+        for text in figures.values():
+            try:
+                finite = not text or Decimal(text).is_finite()
+            except InvalidOperation:
+                finite = False
+            if not finite:
+                raise ValueError(f"{text!r} is not a number")
+        return figures
+
+    @property
+    def days(self) -> Days:
+        """The days that it was about."""
+        return Days(self.first, self.last)
+
+
+class Memory(CursorState):
+    """The cursor: which table it is of, and what was reported of it, oldest first."""
+
+    place: str = ""
+    reports: tuple[Reported, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """What has become of one report since: a line for people, and the numbers in it with what they are."""
+
+    line: str
+    values: tuple[tuple[Decimal, str, str], ...]
+
+
+def remembered(source: TableSource, cursor: Cursor | None, days: Days) -> tuple[Reported, ...]:
+    """Return the reports of the same table about days before these: what came after its window a run does not see.
+
+    Raises:
+        NeverSucceeds: ``invalid_cursor``.
+    """
+    return tuple(report for report in _memory(source, cursor).reports if report.last < days.first)
+
+
+def cursor_after(
+    source: TableSource,
+    cursor: Cursor | None,
+    days: Days,
+    table: Table,
+    results: Sequence[Result],
+    late: Mapping[Days, Reported],
+) -> Cursor:
+    """Return the cursor with this report in it, and with what the earlier ones would say now."""
+    kept = [late.get(report.days, report) for report in _memory(source, cursor).reports if report.days != days]
+    now = _reported(days, table, [(result, result.total.now) for result in results])
+    reports = sorted((*kept, now), key=lambda report: (report.last, report.first))[-MOST_REMEMBERED:]
+    return Memory(place=source.place, reports=tuple(reports)).model_dump(mode="json")
+
+
+def as_it_is_now(report: Reported, table: Table, results: Sequence[tuple[Result, Value]]) -> Reported | None:
+    """Return what a report would say now; None where the table no longer reaches back to its days.
+
+    ``results`` hold each metric's figure over the report's days.
+    """
+    if table.oldest is None or table.oldest > report.oldest:
+        return None
+    return _reported(report.days, table, results, oldest=report.oldest)
+
+
+def told(called: str, then: Reported, now: Reported, results: Sequence[Result]) -> Late | None:
+    """Return what has changed since a report, None where nothing has."""
+    values = list(_changes(then, now, results))
+    if then.rows == now.rows and not values:
+        return None
+    rows = "" if then.rows == now.rows else f" with {counted(then.rows, 'row', 'rows')}, it has {now.rows:,} now"
+    figures = "; ".join(line for line, _ in values) or "no figure changed"
+    numbers = [(Decimal(count), "", f"rows of {then.days}") for count in (then.rows, now.rows)]
+    return Late(
+        f"{called}: {then.days} was already reported{rows}; {figures}",
+        (*numbers, *(number for _, several in values for number in several)),
+    )
+
+
+def _changes(
+    then: Reported, now: Reported, results: Sequence[Result]
+) -> Iterator[tuple[str, tuple[tuple[Decimal, str, str], ...]]]:
+    for result in results:
+        key = _key(result)
+        if key not in then.figures or then.figures[key] == now.figures.get(key):
+            continue
+        was, is_now = (_amount(report.figures.get(key, "")) for report in (then, now))
+        shown = [result.shown(Value(amount)) for amount in (was, is_now)]
+        told = change(is_now, was, result.places, unit=result.unit)
+        numbers = tuple(
+            (amount, result.unit, f"{result.metric.name}, {then.days}, {when}")
+            for amount, when in ((was, "as it was reported"), (is_now, "as it is now"))
+            if amount is not None
+        )
+        yield f"{result.metric.name} was {shown[0]}, is {shown[1]} ({told})", numbers
+
+
+def _reported(
+    days: Days, table: Table, results: Sequence[tuple[Result, Value]], oldest: date | None = None
+) -> Reported:
+    first = min((day for day in table.rows_on if day in days), default=days.first)
+    figures = {_key(result): _text(value) for result, value in results}
+    return Reported(first=days.first, last=days.last, oldest=oldest or first, rows=table.rows(days), figures=figures)
+
+
+def _key(result: Result) -> str:
+    return f"{result.metric.name} = {result.metric.how}{' in percent' if result.metric.percent else ''}"
+
+
+def _text(value: Value) -> str:
+    if value.amount is None:
+        return ""
+    text = plain_number(value.amount, EXACT_PLACES)
+    return text.rstrip("0").rstrip(".")
+
+
+def _amount(text: str) -> Decimal | None:
+    return Decimal(text) if text else None
+
+
+def _memory(source: TableSource, cursor: Cursor | None) -> Memory:
+    memory = read_cursor(Memory, cursor, f"the table of {source.id!r}")
+    return memory if memory.place == source.place else Memory()
