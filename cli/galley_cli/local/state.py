@@ -100,6 +100,7 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ("ALTER TABLE runs ADD COLUMN dismissed TEXT",),
     ("CREATE TABLE schedules (name TEXT PRIMARY KEY, swept TEXT NOT NULL) WITHOUT ROWID",),
     ("ALTER TABLE runs ADD COLUMN attachments_hash TEXT", "ALTER TABLE texts ADD COLUMN attachments TEXT"),
+    ("ALTER TABLE runs ADD COLUMN rules TEXT",),
 )
 
 SCHEMA_VERSION = len(_MIGRATIONS)

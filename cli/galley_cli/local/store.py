@@ -15,6 +15,7 @@ from typing import Any
 from galley.drafts import Draft
 from galley.instants import format_instant, in_utc, parse_instant
 from galley.retry import RetryLater
+from galley.rules import NO_RULES, Rules
 from galley.runs import Run, RunKey, RunMessage, SkipReason, Status
 from galley.store import (
     NO_CURSORS,
@@ -44,6 +45,7 @@ from galley.store import (
     SweptSchedule,
     SweptSchedules,
     UnreadableRow,
+    Withdrawal,
     changes,
 )
 from galley.store.rows import (
@@ -89,6 +91,7 @@ _RUN_COLUMNS = (
     "decision",
     "published",
     "dismissed",
+    "rules",
 )
 _TEXT_COLUMNS = (
     "title",
@@ -101,7 +104,7 @@ _TEXT_COLUMNS = (
     "edited_title",
     "edited_body",
 )
-_JSON_COLUMNS = frozenset({"contract", "usage", "decision", "items", "warnings", "channels", "attachments"})
+_JSON_COLUMNS = frozenset({"contract", "usage", "decision", "rules", "items", "warnings", "channels", "attachments"})
 
 # The statements below are put together from the names above and from nothing else.
 _SELECT_RUN = f"SELECT {', '.join(_RUN_COLUMNS)}, queue_at FROM runs"  # noqa: S608
@@ -171,9 +174,10 @@ class SqliteStore:
         *,
         now: datetime,
         read: Mapping[str, Cursor] = NO_CURSORS,
+        rules: Rules = NO_RULES,
     ) -> Settled | LeaseLost:
         """Drafting -> pending: the text, the sources' cursors, the bill and the week with it."""
-        change = changes.store(run, draft, bill, now=now)
+        change = changes.store(run, draft, bill, now=now, rules=rules)
         with self._transaction() as rows:
             if not rows.still(run):
                 return LeaseLost(rows.run(run.key))
@@ -250,6 +254,10 @@ class SqliteStore:
                 rows.edit_text(key, *change.edit)
             return Settled(rows.apply(change, now))
 
+    def withdraw(self, run: Run, why: Withdrawal, *, now: datetime) -> Settled | Conflict | NoSuchRun:
+        """Pending -> expired or superseded, at the version that was read."""
+        return self._change_as_read(run, changes.withdraw(run, why, now=now), now)
+
     def resend(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:
         """Failed -> queued, with the resend number raised by one and the attempts counted anew."""
         return self._change(key, lambda seen: changes.resend(seen, now=now), now)
@@ -262,14 +270,7 @@ class SqliteStore:
         self, run: Run, status: Status, detail: str, *, now: datetime
     ) -> Settled | Conflict | NoSuchRun:
         """Approved -> published or publish_unknown, at the version and text hash that were sent."""
-        change = changes.settle_publication(run, status, detail, now=now)
-        with self._transaction() as rows:
-            current = rows.run(run.key)
-            if current is None:
-                return NoSuchRun()
-            if (current.version, current.text_hash) != (run.version, run.text_hash):
-                return Conflict(current)
-            return Settled(rows.apply(change, now))
+        return self._change_as_read(run, changes.settle_publication(run, status, detail, now=now), now)
 
     def pause(self, drafter: str, reason: str, *, now: datetime) -> None:
         """Let the drafter claim nothing until it is resumed."""
@@ -447,6 +448,16 @@ class SqliteStore:
             change = change_of(seen)
             return change if isinstance(change, Conflict) else Settled(rows.apply(change, now))
 
+    def _change_as_read(self, read: Run, change: changes.Change, now: datetime) -> Settled | Conflict | NoSuchRun:
+        """Apply what somebody without a lease made of the row as they had read it."""
+        with self._transaction() as rows:
+            current = rows.run(read.key)
+            if current is None:
+                return NoSuchRun()
+            if (current.version, current.text_hash) != (read.version, read.text_hash):
+                return Conflict(current)
+            return Settled(rows.apply(change, now))
+
     @contextmanager
     def _transaction(self) -> Iterator["_Rows"]:
         try:
@@ -496,7 +507,7 @@ class _Rows:
         """Write the next row, and everything that changes with it."""
         before, after = change.before, change.after
         waits_since = changes.queue_at(after)
-        row = [*_encoded(_RUN_COLUMNS, run_row(after)), None if waits_since is None else format_instant(waits_since)]
+        row = [*_encoded(_RUN_COLUMNS, run_row(after)), waits_since]
         if before is None:
             self.db.execute(_INSERT_RUN, row)
         elif self.db.execute(_UPDATE_RUN, (*row, *_key(before.key), before.version, before.owner)).rowcount != 1:
@@ -591,7 +602,8 @@ def _page(found: Sequence[Sequence[Any]], limit: int, place: Callable[[Sequence[
 def _watched_place(after: str) -> tuple[str, str, str]:
     since, _, run = after.partition(" ")
     key = RunKey.parse(run)
-    return format_instant(parse_instant(since)), *_key(key)
+    urgent = changes.URGENT if since.startswith(changes.URGENT) else ""
+    return f"{urgent}{format_instant(parse_instant(since.removeprefix(urgent)))}", *_key(key)
 
 
 def _history_place(drafter: str, after: str) -> str:

@@ -8,6 +8,7 @@ import warnings
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
+from galley.rules import Review
 from galley.runs import Run, Status
 
 logger = Logger(use_rfc3339=True, utc=True)
@@ -22,7 +23,14 @@ def count(name: str, value: int = 1) -> None:
 
 
 def tell_outcome(run: Run) -> None:
-    """Log and count what became of a run, under the name of its state and, where it was skipped, of the reason."""
-    state = f"skipped_{run.reason}" if run.status is Status.SKIPPED else str(run.status)
+    """Log and count what became of a run, under the name of its state.
+
+    A run that was skipped is counted by its reason, a draft that is sent unread as unreviewed.
+    """
+    state = str(run.status)
+    if run.status is Status.SKIPPED:
+        state = f"skipped_{run.reason}"
+    if run.status is Status.APPROVED and run.rules.review is Review.NONE:
+        state = "unreviewed"
     logger.info("run %s is %s", run.key, state, extra={"run": str(run.key), "reason": run.reason, "trace": run.trace})
     count(f"run_{state}")

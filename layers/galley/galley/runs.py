@@ -12,6 +12,7 @@ from galley.contract import Contract, DrafterName, Tick, as_slot
 from galley.explain import explain
 from galley.instants import format_instant, in_utc, parse_instant
 from galley.retry import LONGEST_RETRY_AFTER
+from galley.rules import NO_RULES, Rules
 
 _DRAFTER_NAME: TypeAdapter[str] = TypeAdapter(DrafterName)
 
@@ -67,7 +68,7 @@ class RejectReason(StrEnum):
 TRANSITIONS: dict[Status | None, frozenset[Status]] = {
     None: frozenset({Status.QUEUED, Status.DRAFTING, Status.SKIPPED}),
     Status.QUEUED: frozenset({Status.DRAFTING, Status.SKIPPED}),
-    Status.DRAFTING: frozenset({Status.PENDING, Status.EMPTY, Status.FAILED, Status.SKIPPED}),
+    Status.DRAFTING: frozenset({Status.PENDING, Status.APPROVED, Status.EMPTY, Status.FAILED, Status.SKIPPED}),
     Status.PENDING: frozenset({Status.APPROVED, Status.REJECTED, Status.EXPIRED, Status.SUPERSEDED}),
     Status.APPROVED: frozenset({Status.PUBLISHED, Status.PUBLISH_UNKNOWN}),
     Status.PUBLISH_UNKNOWN: frozenset({Status.PUBLISHED, Status.APPROVED}),
@@ -258,6 +259,10 @@ class Decision:
     words: str = ""
 
 
+NOBODY = "none (review = none)"
+"""Who decided on a draft that is sent unread. Such a decision names no text that was read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One row: what has become of one slot of one drafter. Instants are in UTC, money is in nano-dollars.
@@ -267,7 +272,7 @@ class Run:
     fault or ended without a word. ``reserved_nanousd`` is what the call under way may cost at worst, counted in the
     spend of ``spend_day`` (a UTC date); ``cost_nanousd`` is what was paid. ``attachments_hash`` is the part of
     ``text_hash`` that an edit keeps; None without attachments. ``dismissed`` is when a person was done with a failed
-    run.
+    run. ``rules`` are those that its draft was stored with.
     """
 
     drafter: str
@@ -300,6 +305,7 @@ class Run:
     decision: Decision | None = None
     published: datetime | None = None
     dismissed: datetime | None = None
+    rules: Rules = NO_RULES
 
     @property
     def key(self) -> RunKey:

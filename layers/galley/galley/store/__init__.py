@@ -15,6 +15,7 @@ from typing import Protocol
 
 from galley.drafts import Draft, attachments_hash, text_hash
 from galley.retry import Fault, NeverSucceeds, RetryLater
+from galley.rules import NO_RULES, Rules
 from galley.runs import RejectReason, Run, RunKey, RunMessage, SkipReason, Status, Usage
 from galley.schedules import ScheduleDefinition
 
@@ -178,6 +179,21 @@ class Reject:
 
 
 @dataclass(frozen=True, slots=True)
+class Expire:
+    """Nobody decided on a draft for as long as its drafter lets it wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Supersede:
+    """The draft of another run takes an undecided draft's place."""
+
+    by: RunKey
+
+
+Withdrawal = Expire | Supersede
+
+
+@dataclass(frozen=True, slots=True)
 class StoredDraft:
     """The draft as it was made, and the reviewer's edit beside it where there is one.
 
@@ -275,11 +291,14 @@ class Store(Protocol):
         *,
         now: datetime,
         read: Mapping[str, Cursor] = NO_CURSORS,
+        rules: Rules = NO_RULES,
     ) -> Settled | LeaseLost:
         """Drafting -> pending, while ``run.owner`` holds the lease's row: text, source cursors, bill and week with it.
 
         ``run`` is what ``claim`` returned. ``cursors`` holds each source's new value; sources not named keep theirs.
-        ``read`` holds the values from which the draft was collected; a source that is not in it had none.
+        ``read`` holds the values from which the draft was collected; a source that is not in it had none. ``rules`` are
+        kept in the row. Where they say that nobody reviews the draft it becomes approved in the same moment, with a
+        decision that says so, gives its place back, and is counted as unreviewed, never as approved.
 
         Raises:
             CursorMoved: when a cursor that would move is not what was read any more.
@@ -358,6 +377,17 @@ class Store(Protocol):
         """
         ...
 
+    def withdraw(self, run: Run, why: Withdrawal, *, now: datetime) -> Settled | Conflict | NoSuchRun:
+        """Pending -> expired or superseded, at the version that was read, with the reason in the row.
+
+        The place at the gate is given back, and the week counts each apart from what a person rejected. Of a withdrawal
+        and a decision at one moment one takes, and the other is a conflict.
+
+        Raises:
+            ValueError: when the run was not pending as it was read.
+        """
+        ...
+
     def resend(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:
         """Failed -> queued, with the resend number raised by one and the attempts counted anew.
 
@@ -413,6 +443,8 @@ class Store(Protocol):
 
     def watched(self, status: Status, *, limit: int = 100, after: str | None = None) -> Page:
         """List the runs in one of the watched states, longest there first, without those that were dismissed.
+
+        Those whose draft is urgent come before all others.
 
         It lists, it never decides: it may be behind the rows by a moment.
 

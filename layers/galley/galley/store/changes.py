@@ -12,11 +12,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from galley.drafts import Draft, attachments_hash, text_hash
-from galley.instants import in_utc
+from galley.instants import format_instant, in_utc
 from galley.retry import Fault, RetryLater
+from galley.rules import NO_RULES, Review, Rules
 from galley.runs import (
     HOLDS_A_PLACE,
     MOST_DETAIL,
+    NOBODY,
     TRANSITIONS,
     WATCHED,
     Decision,
@@ -35,8 +37,11 @@ from galley.store import (
     Conflict,
     Cursor,
     Duplicate,
+    Expire,
     Limits,
     Reject,
+    Supersede,
+    Withdrawal,
 )
 from galley.texts import clip
 
@@ -113,10 +118,10 @@ def claim(
     return Change(seen, after, limits.worst_cost_nanousd, _counted(cost_nanousd=run.reserved_nanousd))
 
 
-def store(run: Run, draft: Draft, bill: Bill, *, now: datetime) -> Change:
-    """Put the draft before the reviewers."""
+def store(run: Run, draft: Draft, bill: Bill, *, now: datetime, rules: Rules = NO_RULES) -> Change:
+    """Put the draft before the reviewers, or, where its drafter's are sent unread, let it be published."""
     attached = attachments_hash(draft.attachments)
-    after = replace(
+    stored = replace(
         _without_lease(run, bill, now),
         status=Status.PENDING,
         reason=None,
@@ -125,8 +130,14 @@ def store(run: Run, draft: Draft, bill: Bill, *, now: datetime) -> Change:
         text_hash=text_hash(draft.title, draft.body, attached),
         attachments_hash=attached,
         drafted=_second(now),
+        rules=rules,
     )
-    return _change_of_claimed(run, after, bill)
+    match rules.review:
+        case Review.REQUIRED:
+            return _change_of_claimed(run, stored, bill)
+        case Review.NONE:
+            unread = Decision(NOBODY, _second(now), read_hash="")
+            return _change_of_claimed(run, replace(stored, status=Status.APPROVED, decision=unread), bill)
 
 
 def release(
@@ -182,7 +193,7 @@ def skip(
         reason=str(reason),
         detail=clip(detail, MOST_DETAIL),
     )
-    return Change(seen, after, counters=_counted(*week_counters(Status.SKIPPED, str(reason))))
+    return Change(seen, after, counters=_counted(*week_counters(after)))
 
 
 def queue(seen: Run | None, message: RunMessage, *, now: datetime) -> Change | AlreadyThere:
@@ -215,7 +226,7 @@ def decide(
         case Reject(reason, words):
             decision = Decision(reviewer, _second(now), read_hash, reason=reason, words=words)
             after = replace(decided, status=Status.REJECTED, reason=str(reason), decision=decision)
-            names = week_counters(Status.REJECTED, str(reason))
+            names = week_counters(after)
             return Change(seen, after, counters=_counted(*names, minutes_to_decision=minutes))
         case Approve():
             edit = edit_of(verdict)
@@ -223,7 +234,7 @@ def decide(
                 edit = None
             decision = Decision(reviewer, _second(now), read_hash, edited=edit is not None)
             after = replace(decided, status=Status.APPROVED, decision=decision)
-            names = [*week_counters(Status.APPROVED, None)]
+            names = [*week_counters(after)]
             if edit is not None:
                 title, body = edit
                 after = replace(after, title=title, text_hash=text_hash(title, body, seen.attachments_hash))
@@ -272,6 +283,23 @@ def dismiss(seen: Run, *, now: datetime) -> Change | Conflict:
     return Change(seen, replace(seen, version=_next_version(seen), changed=_second(now), dismissed=_second(now)))
 
 
+def withdraw(run: Run, why: Withdrawal, *, now: datetime) -> Change:
+    """Take an undecided draft out of the review queue.
+
+    Raises:
+        ValueError: when the run was not pending.
+    """
+    match why:
+        case Expire():
+            status, reason = Status.EXPIRED, "undecided"
+            detail = f"nobody decided on it until {format_instant(now)}"
+        case Supersede(by):
+            status, reason = Status.SUPERSEDED, "replaced"
+            detail = f"the draft of {by} took its place"
+    after = replace(run, status=status, version=_next_version(run), changed=_second(now), reason=reason, detail=detail)
+    return Change(run, after, counters=_counted(*week_counters(after)))
+
+
 def settle_publication(run: Run, status: Status, detail: str, *, now: datetime) -> Change:
     """Record what is known of the publication.
 
@@ -289,27 +317,34 @@ def settle_publication(run: Run, status: Status, detail: str, *, now: datetime) 
     return Change(run, after)
 
 
-def week_counters(status: Status, reason: str | None) -> Sequence[str]:
-    """Return the names of the week's counters that rise when a run comes into a state."""
-    match status:
+def week_counters(run: Run) -> Sequence[str]:
+    """Return the names of the week's counters that rise when a run comes into its state."""
+    match run.status:
         case Status.PENDING:
             return ("drafted",)
         case Status.SKIPPED | Status.REJECTED:
-            return (str(status), f"{status}:{reason}")
+            return (str(run.status), f"{run.status}:{run.reason}")
         case Status.QUEUED | Status.DRAFTING | Status.PUBLISH_UNKNOWN | Status.PUBLISHED:
             return ()
+        case Status.APPROVED if run.rules.review is Review.NONE:
+            return ("drafted", "unreviewed")
         case Status.APPROVED | Status.EXPIRED | Status.SUPERSEDED | Status.EMPTY | Status.FAILED:
-            return (str(status),)
+            return (str(run.status),)
 
 
-def queue_at(run: Run) -> datetime | None:
-    """Return since when a watched run waits, for the order of the listing; None where nobody watches.
+URGENT = "!"
+"""What stands before the instant of an urgent draft: it sorts before every digit, on whatever page that is."""
 
-    A drafting run stands at the end of its lease, so that the dead leases come first.
+
+def queue_at(run: Run) -> str | None:
+    """Return since when a watched run waits, as a text to sort the listing by; None where nobody watches.
+
+    A drafting run stands at the end of its lease, so that the dead leases come first. The urgent ones stand before all.
     """
     if run.status not in WATCHED or run.dismissed is not None:
         return None
-    return run.lease_until or run.next_attempt or run.changed
+    since = format_instant(run.lease_until or run.next_attempt or run.changed)
+    return f"{URGENT}{since}" if run.rules.urgent else since
 
 
 def utc_day(now: datetime) -> str:
@@ -354,7 +389,7 @@ def _change_of_claimed(run: Run, after: Run, bill: Bill) -> Change:
         raise ValueError(f"run {run.key} is {run.status}; only a claimed run can be settled")
     usage = bill.usage
     tokens = usage.input_tokens + usage.output_tokens + usage.cache_write_tokens + usage.cache_read_tokens
-    names = () if after.status is Status.DRAFTING else week_counters(after.status, after.reason)
+    names = () if after.status is Status.DRAFTING else week_counters(after)
     counters = _counted(*names, tokens=tokens, cost_nanousd=bill.cost_nanousd)
     return Change(run, after, bill.cost_nanousd - run.reserved_nanousd, counters)
 

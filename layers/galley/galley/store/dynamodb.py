@@ -35,6 +35,7 @@ from galley.aws import unavailable_as, why_unavailable
 from galley.drafts import Draft
 from galley.instants import format_instant, in_utc
 from galley.retry import NeverSucceeds, RetryLater, backoff
+from galley.rules import NO_RULES, Rules
 from galley.runs import Run, RunKey, RunMessage, SkipReason, Status
 from galley.store import (
     NO_CURSORS,
@@ -64,6 +65,7 @@ from galley.store import (
     SweptSchedule,
     SweptSchedules,
     UnreadableRow,
+    Withdrawal,
     changes,
 )
 from galley.store.changes import Change
@@ -192,12 +194,13 @@ class DynamoStore:
         *,
         now: datetime,
         read: Mapping[str, Cursor] = NO_CURSORS,
+        rules: Rules = NO_RULES,
     ) -> Settled | LeaseLost:
         """Drafting -> pending, with the text, the source cursors, the bill and the week."""
         text = {**_text_key(run.key), **draft_row(draft)}
         if (size := _item_bytes(text)) > MOST_ITEM_BYTES:
             raise _too_large(f"draft of {run.key} takes {size} bytes of the {MOST_ITEM_BYTES} that a row can hold")
-        change = changes.store(run, draft, bill, now=now)
+        change = changes.store(run, draft, bill, now=now, rules=rules)
         return self._settle(change, [self._put(text), *self._cursors(run.drafter, cursors, read)], now)
 
     def release(
@@ -258,6 +261,10 @@ class DynamoStore:
 
         return self._change(key, decided, now)
 
+    def withdraw(self, run: Run, why: Withdrawal, *, now: datetime) -> Settled | Conflict | NoSuchRun:
+        """Pending -> expired or superseded, at the version that was read."""
+        return self._change_as_read(changes.withdraw(run, why, now=now), now)
+
     def resend(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:
         """Failed -> queued, with the resend number raised by one and the attempts counted anew."""
         return self._change(key, lambda seen: changes.resend(seen, now=now), now)
@@ -270,11 +277,7 @@ class DynamoStore:
         self, run: Run, status: Status, detail: str, *, now: datetime
     ) -> Settled | Conflict | NoSuchRun:
         """Approved -> published or publish_unknown, at the version and text hash that were sent."""
-        change = changes.settle_publication(run, status, detail, now=now)
-        failed = self._commit([self._run(change)], now)
-        if failed is None:
-            return Settled(change.after)
-        return NoSuchRun() if failed.run is None else Conflict(failed.run)
+        return self._change_as_read(changes.settle_publication(run, status, detail, now=now), now)
 
     def pause(self, drafter: str, reason: str, *, now: datetime) -> None:
         """Let the drafter claim nothing until it is resumed."""
@@ -400,6 +403,16 @@ class DynamoStore:
                 case failed:
                     raise _disagreement(change, failed)
         raise StoreBusy(f"run {key} kept changing")
+
+    def _change_as_read(self, change: Change, now: datetime) -> Settled | Conflict | NoSuchRun:
+        """Apply what somebody without a lease made of the row as they had read it."""
+        match self._commit([self._run(change), *self._place_back(change), *self._week(change)], now):
+            case None:
+                return Settled(change.after)
+            case _Failed(_Part.RUN) as failed:
+                return NoSuchRun() if failed.run is None else Conflict(failed.run)
+            case failed:
+                raise _disagreement(change, failed)
 
     def _record(
         self, key: RunKey, change_of: Callable[[Run | None], Change | AlreadyThere], now: datetime
@@ -684,7 +697,7 @@ def _disagreement(change: Change, failed: _Failed) -> RowsDisagree:
 def _queued_row(run: Run) -> Row:
     """Return the run's row with its place in the index, where it has one."""
     since = changes.queue_at(run)
-    return run_row(run) | ({} if since is None else {"queue": str(run.status), "queue_at": format_instant(since)})
+    return run_row(run) | ({} if since is None else {"queue": str(run.status), "queue_at": since})
 
 
 def _run_key(key: RunKey) -> Row:

@@ -16,6 +16,7 @@ from galley.drafts import Draft
 from galley.explain import explain
 from galley.instants import format_instant, in_utc, parse_instant
 from galley.retry import NeverSucceeds
+from galley.rules import Rules
 from galley.runs import Run, RunKey
 from galley.schedules import ScheduleDefinition
 from galley.store import Cursor, StoredDraft, SweptSchedule, UnreadableRow
@@ -25,6 +26,7 @@ Row = dict[str, Any]
 
 _RUN_ROWS = "RUN#"
 _RUN = TypeAdapter(Run)
+_RULES = TypeAdapter(Rules)
 _DRAFT = TypeAdapter(Draft)
 _DEFINITION = TypeAdapter(ScheduleDefinition)
 
@@ -52,9 +54,10 @@ def run_of_keys(keys: Mapping[str, Mapping[str, str]]) -> RunKey | None:
 
 
 def run_row(run: Run) -> Row:
-    """Return the run as a row."""
-    row: Row = _RUN.dump_python(run, mode="json", exclude_none=True)
-    return row
+    """Return the run as a row. Of its rules only those that are set are in it, and none if none is."""
+    row: Row = _RUN.dump_python(run, mode="json", exclude_none=True, exclude={"rules"})
+    rules: Row = _RULES.dump_python(run.rules, mode="json", exclude_defaults=True)
+    return row | ({"rules": rules} if rules else {})
 
 
 def read_run(row: Mapping[str, object]) -> Run:
