@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import assert_never
 
 from attempt import WITHOUT_A_WORD, Attempt, Done, Outcome, Workplace, dead_letter
+from draft_rules import marked, replace_older, rules_of
 from drafter import Drafter, InvalidDrafter
 from galley.drafts import Draft, Item
 from galley.instants import format_instant
@@ -74,9 +75,10 @@ class ClaimedRun:
             # It may crash once more: then it comes back when its lease ends, not when the queue's own visibility does.
             self.attempt.put_off(self.attempt.deadline - self.attempt.began + AFTER_A_CRASH)
         try:
-            return self._draft(drafter)
+            outcome = self._draft(drafter)
         except Exception as error:
             return self._act_on(judged(error), drafter)
+        return self._tell(outcome)
 
     def _act_on(self, failure: RetryLater | NeverSucceeds, drafter: Drafter) -> Outcome:
         match failure:
@@ -96,7 +98,7 @@ class ClaimedRun:
                 return self._give_up(failure)
         assert_never(failure)
 
-    def _draft(self, drafter: Drafter) -> Outcome:
+    def _draft(self, drafter: Drafter) -> Settled | LeaseLost:
         material = self._collect(drafter)
         if material.nothing_new is not None:
             return self._end_empty(material.nothing_new, material)
@@ -116,14 +118,14 @@ class ClaimedRun:
         title, body, warnings = compose(read_answer(answer, brief), brief)
         draft = Draft(
             title=title,
-            body=body,
+            body=marked(body, drafter.review),
             items=_shown(material.items),
             warnings=(*material.warnings, *warnings),
             model=answer.model,
             channels=drafter.destinations,
             attachments=material.attachments,
         )
-        return self._tell(self._store(draft, material))
+        return self._store(draft, material, drafter)
 
     def _call(self, brief: Brief) -> Answer:
         """Have the model write. Until it is known what the call costs, it is taken to cost the most it can."""
@@ -137,14 +139,16 @@ class ClaimedRun:
         self.bill = Bill(answer.usage, answer.cost_nanousd, answer.model)
         return answer
 
-    def _store(self, draft: Draft, material: Material) -> Settled | LeaseLost:
+    def _store(self, draft: Draft, material: Material, drafter: Drafter) -> Settled | LeaseLost:
         """Store the draft; it is paid for, so rows that others hold are waited for twice."""
         now = self._outside.now()
         read = self._cursors() if material.cursors else NO_CURSORS
+        rules = rules_of(drafter, material, now)
+        store = self._outside.store
         try:
-            return self._outside.store.store(self.run, draft, material.cursors, self.bill, now=now, read=read)
+            return store.store(self.run, draft, material.cursors, self.bill, now=now, read=read, rules=rules)
         except StoreBusy:
-            return self._outside.store.store(self.run, draft, material.cursors, self.bill, now=now, read=read)
+            return store.store(self.run, draft, material.cursors, self.bill, now=now, read=read, rules=rules)
 
     def _cursors(self) -> Mapping[str, Cursor]:
         """Return each source's cursor as it was when it was first asked for."""
@@ -168,13 +172,11 @@ class ClaimedRun:
         )
         return SHAPES[drafter.shape].collect(assignment)
 
-    def _end_empty(self, why: str, material: Material) -> Outcome:
+    def _end_empty(self, why: str, material: Material) -> Settled | LeaseLost:
         now = self._outside.now()
         read = self._cursors() if material.cursors else NO_CURSORS
-        return self._tell(
-            self._outside.store.release(
-                self.run, Status.EMPTY, "nothing_new", why, self.bill, now=now, cursors=material.cursors, read=read
-            )
+        return self._outside.store.release(
+            self.run, Status.EMPTY, "nothing_new", why, self.bill, now=now, cursors=material.cursors, read=read
         )
 
     def _give_up(self, error: NeverSucceeds) -> Outcome:
@@ -212,6 +214,7 @@ class ClaimedRun:
         match outcome:
             case Settled(run):
                 tell_outcome(run)
+                replace_older(self._outside.store, run, self._outside.now())
             case LeaseLost():
                 logger.warning("run %s was taken over; this attempt is dropped", self.run.key)
             case _:

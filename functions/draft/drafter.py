@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, ValidationInfo, field_validator, model_validator
 
 from drafter_file.channels import ChannelSetting
 from drafter_file.digest import DigestSettings, FeedSource, MailSource
@@ -19,6 +19,7 @@ from galley.contract import DrafterName
 from galley.drafts import Channel
 from galley.explain import explain
 from galley.money import NANOUSD
+from galley.rules import Review
 from galley.schedule import InvalidSchedule, zone
 from galley.texts import one_line
 from prices import PRICES
@@ -48,6 +49,8 @@ class Drafter(Strict):
 
     ``period_hours`` and ``timezone`` are the window of a manual run, which has no schedule.
     ``daily_budget_usd`` is the ceiling for a UTC day; without one the cost is only booked.
+    A draft that is undecided ``expire_hours`` after it was drafted expires; with ``supersede`` a newer one replaces the
+    older ones that are undecided. ``review`` says whether a person must approve a draft before it is sent.
     """
 
     name: DrafterName
@@ -62,6 +65,9 @@ class Drafter(Strict):
     daily_budget_usd: Decimal | None = Field(default=None, gt=0, max_digits=12, decimal_places=6)
     timezone: str = "UTC"
     period_hours: Count = Field(default=24, le=24 * 366)
+    expire_hours: Count | None = Field(default=None, le=24 * 366)
+    supersede: bool = Field(default=False, strict=True)
+    review: Review = Review.REQUIRED
     channels: tuple[ChannelSetting, ...] = (ChannelSetting(kind="s3"),)
     digest: DigestSettings | None = None
 
@@ -80,6 +86,23 @@ class Drafter(Strict):
         except InvalidSchedule as error:
             raise ValueError(str(error).removeprefix(f"timezone {name!r} ")) from error
         return name
+
+    @field_validator("supersede")
+    @classmethod
+    def _has_room(cls, supersede: bool, info: ValidationInfo) -> bool:
+        if supersede and info.data.get("pending_limit") == 1:
+            raise ValueError(
+                "needs a pending_limit of at least 2: a new draft takes its own place before it replaces the older one"
+            )
+        return supersede
+
+    @field_validator("review")
+    @classmethod
+    def _may_go_unread(cls, review: Review, info: ValidationInfo) -> Review:
+        shape = info.data.get("shape", "monitor")
+        if review is Review.NONE and shape != "monitor":
+            raise ValueError(f"only a monitor's drafts may be sent unread, and this is a {shape}; use required")
+        return review
 
     @model_validator(mode="after")
     def _settings_fit(self) -> Self:

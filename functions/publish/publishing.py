@@ -8,6 +8,7 @@ from channels import s3
 from galley.bucket import Bucket
 from galley.drafts import Channel
 from galley.observe import logger, tell_outcome
+from galley.rules import Review
 from galley.runs import Run, RunKey, Status
 from galley.store import Conflict, NoSuchRun, Settled, Store, StoredDraft
 
@@ -24,9 +25,9 @@ class Press:
 def publish(key: RunKey, press: Press) -> Run | None:
     """Send an approved run's text to each of its channels, and return its row as it then is.
 
-    The text is sent only if it is, by its hash, the one that was approved (G8), and only if every channel is one that
-    this version can send to; otherwise nothing is sent and the run becomes publish_unknown, for a person to settle. A
-    run that is not approved (any more) is left alone.
+    The text is sent only if it is, by its hash, the one that a person approved, or one that its own row says need not
+    be reviewed (G8), and only if every channel is one that this version can send to; otherwise nothing is sent and the
+    run becomes publish_unknown, for a person to settle. A run that is not approved (any more) is left alone.
     """
     run = press.store.run(key)
     if run is None or run.status is not Status.APPROVED:
@@ -35,6 +36,8 @@ def publish(key: RunKey, press: Press) -> Run | None:
     stored = press.store.draft(key)
     if stored is None or stored.text_hash != run.text_hash:
         return _settle(run, Status.PUBLISH_UNKNOWN, "the stored text is not the text that was approved", press)
+    if not may_be_sent(run):
+        return _settle(run, Status.PUBLISH_UNKNOWN, "nothing was sent: no person approved this text", press)
     unknown = [channel.kind for channel in stored.draft.channels if channel.kind not in CHANNELS]
     if unknown:
         detail = f"nothing was sent: channel {unknown[0]!r} is not known; this version sends to: {', '.join(CHANNELS)}"
@@ -43,6 +46,16 @@ def publish(key: RunKey, press: Press) -> Run | None:
         CHANNELS[channel.kind](channel, run, stored, press)
     where = ", ".join(f"{channel.kind}:{channel.target}" for channel in stored.draft.channels)
     return _settle(run, Status.PUBLISHED, where or "no channel", press)
+
+
+def may_be_sent(run: Run) -> bool:
+    """Tell whether an approved run's text was approved by a person who read it, or need not be by its own rules."""
+    match run.rules.review:
+        case Review.REQUIRED:
+            decision = run.decision
+            return decision is not None and (decision.edited or decision.read_hash == run.text_hash)
+        case Review.NONE:
+            return True
 
 
 def _send_to_s3(channel: Channel, run: Run, stored: StoredDraft, press: Press) -> None:

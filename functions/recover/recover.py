@@ -11,6 +11,7 @@ from galley.observe import count, logger, metrics
 from galley.schedule import tzdata_version
 from galley.settings import RecoverSettings
 from overdue import find_overdue
+from stale import withdraw_stale
 from sweep import sweep
 from unsent import send_unsent
 
@@ -19,8 +20,9 @@ from unsent import send_unsent
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[str]]:
     """Sweep once and return what was done.
 
-    The runs that were caught up, skipped, ended and sent again, those that are overdue, a line for what is broken, a
-    line for what is left to the next sweep because the time was up, and a line for each schedule that is deleted.
+    The runs that were caught up, skipped, ended and sent again, those whose drafts expired or were superseded, those
+    that are overdue, a line for what is broken, a line for what is left to the next sweep because the time was up, and a
+    line for each schedule that is deleted.
 
     Raises:
         galley.retry.RetryLater: when the table or Scheduler gives no answer; the next sweep does the rest.
@@ -32,6 +34,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[str
     now = outside.now()
     ended = end_abandoned(store, queue, now=now)
     sent = send_unsent(store, queue, now=now)
+    stale = withdraw_stale(store, now=now)
     swept = sweep(
         outside.schedules(settings.schedule_group),
         store,
@@ -48,8 +51,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[str
         "skipped": list(swept.skipped),
         "ended": list(ended.runs),
         "sent_again": list(sent.runs),
+        "expired": list(stale.expired),
+        "superseded": list(stale.superseded),
         "overdue": overdue,
-        "broken": sorted({*swept.broken, *ended.broken, *sent.broken}),
+        "broken": sorted({*swept.broken, *ended.broken, *sent.broken, *stale.broken}),
         "unfinished": list(swept.unfinished),
         "gone": list(swept.gone),
     }

@@ -23,6 +23,8 @@ def waiting_answer(waiting: Waiting, now: datetime) -> dict[str, Any]:
                 "slot": format_instant(one.run.slot),
                 "title": one.run.title,
                 "warnings": one.warnings,
+                "urgent": one.run.rules.urgent,
+                "expires": None if one.run.rules.expires is None else format_instant(one.run.rules.expires),
                 "waiting_seconds": waiting_seconds(one.run, now),
                 "cost_nanousd": one.run.cost_nanousd,
                 "model": one.run.model,

@@ -142,7 +142,7 @@ def health() -> Answer:
 
 @_route("GET", "/drafts")
 def drafts() -> Answer:
-    """The drafts that wait for a person, longest waiting first."""
+    """The drafts that wait for a person, the urgent ones first, then the longest waiting."""
     query = DraftsQuery.of(app.current_event.query_string_parameters)
     return _json(HTTPStatus.OK, waiting_answer(waiting(_store(), query.after), system.current().now()))
 

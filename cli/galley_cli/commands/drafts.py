@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,7 @@ from galley.edits import MAX_WORDS, checked_body, checked_title, checked_words
 from galley.listing import all_watched
 from galley.money import usd
 from galley.reading import read_draft, read_run
+from galley.rules import Review
 from galley.runs import RejectReason, Run, RunKey, Status
 from galley.store import Approve, Conflict, NoSuchRun, Reject, Settled, StoredDraft
 from galley_cli.commands.common import (
@@ -64,14 +66,17 @@ class _Read:
 
 @drafts.command("list")
 def list_drafts(state: StateOption = DEFAULT_STATE, stack: StackOption = None, as_json: JsonOption = False) -> None:
-    """List the drafts that wait for a decision, oldest first."""
+    """List the drafts that wait for a decision, the urgent ones first, then the oldest."""
     operating = Operating(state, stack, as_json)
     page = all_watched(operating.open().store, Status.PENDING)
 
     def table(console: "Console") -> None:
-        listed = columns("run", "title", "drafted", "hash")
+        listed = columns("run", "title", "drafted", "expires", "hash")
         for run in page.runs:
-            listed.add_row(str(run.key), run.title, f"{run.drafted:%Y-%m-%d %H:%M}Z", (run.text_hash or "")[:12])
+            title = f"urgent: {run.title}" if run.rules.urgent else run.title
+            listed.add_row(
+                str(run.key), title, _minute(run.drafted), _minute(run.rules.expires), (run.text_hash or "")[:12]
+            )
         console.print(listed if page.runs else "No draft waits.")
         for line in page.unreadable:
             console.print(f"unreadable: {line}")
@@ -318,8 +323,14 @@ def _print_attachment(console: "Console", attachment: Attachment) -> None:
     console.print(table)
 
 
+def _minute(instant: datetime | None) -> str:
+    return "" if instant is None else f"{instant:%Y-%m-%d %H:%M}Z"
+
+
 def _print_draft(console: "Console", read: _Read) -> None:
     run, stored = read.run, read.stored
+    if run.rules.review is Review.NONE:
+        console.print("Nobody reviews this draft: it is sent unread (review = none).\n")
     console.print(f"{stored.title}\n{'=' * min(len(stored.title), 100)}\n\n{stored.body}\n")
     for warning in stored.draft.warnings:
         console.print(f"warning: {warning}")
@@ -329,4 +340,8 @@ def _print_draft(console: "Console", read: _Read) -> None:
         console.print(f"[{item.id}] {item.title}{f' <{item.link}>' if item.link else ''}")
     goes_to = ", ".join(f"{channel.kind}:{channel.target}" for channel in stored.draft.channels) or "nowhere"
     console.print(f"\nrun {run.key}, {status_of(run)}; by {run.model}, {usd(run.cost_nanousd)}; goes to {goes_to}")
+    if run.status in {Status.EXPIRED, Status.SUPERSEDED}:
+        console.print(f"{run.status}: {run.detail}")
+    if run.status is Status.PENDING and run.rules.expires is not None:
+        console.print(f"expires {_minute(run.rules.expires)}, if nobody decides on it")
     console.print(f"hash {(run.text_hash or '')[:12]}")

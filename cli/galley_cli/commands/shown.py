@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from galley.queue import DeadLetter, DeadTick
+from galley.rules import Review
 from galley.runs import Run, Status
 
 if TYPE_CHECKING:
@@ -93,8 +94,10 @@ def named_values(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
 
 
 def status_of(run: Run) -> str:
-    """Return the status, with the reason of a skip or a failure."""
-    return f"{run.status}: {run.reason}" if run.status in {Status.SKIPPED, Status.FAILED} else str(run.status)
+    """Return the status, with the reason of a skip or a failure, and whether the text was sent unread."""
+    if run.status in {Status.SKIPPED, Status.FAILED}:
+        return f"{run.status}: {run.reason}"
+    return f"{run.status}, not reviewed" if run.rules.review is Review.NONE else str(run.status)
 
 
 def title_or_detail(run: Run) -> str:

@@ -93,6 +93,8 @@ class Material:
     ``figures`` is Markdown that code computed, so it is trusted; ``items`` are not. ``values`` are the numbers in it.
     ``attachments`` go with the draft, and the model never sees them. ``cursors`` are the new values of the sources that
     moved: they are stored with the draft, or with the empty outcome, and otherwise forgotten.
+    ``supersedes`` names slots of the drafter's own runs whose undecided drafts this one replaces; an ``urgent`` draft
+    stands first in the review queue; after ``expire_hours`` it expires, if the drafter does not let it sooner.
     """
 
     items: tuple[Item, ...] = ()
@@ -102,6 +104,9 @@ class Material:
     warnings: tuple[str, ...] = ()
     cursors: Mapping[str, Cursor] = field(default_factory=dict)
     nothing_new: str | None = None
+    supersedes: tuple[datetime, ...] = ()
+    urgent: bool = False
+    expire_hours: int | None = None
 
 
 class Shape(Protocol):

@@ -21,6 +21,8 @@ export function listView(list, chosen, { more, refresh }) {
           "span",
           { class: "facts" },
           `waits ${duration(draft.waiting_seconds)} · ${money(draft.cost_nanousd)}`,
+          draft.urgent ? element("span", { class: "badge" }, "urgent") : null,
+          draft.expires === null ? null : element("span", { class: "facts" }, `expires ${utcShort(draft.expires)}`),
           draft.warnings ? element("span", { class: "badge" }, count(draft.warnings, "warning", "warnings")) : null,
         ),
       ),
@@ -77,6 +79,7 @@ export function draftView(draft, actions) {
       element(
         "div",
         { class: "paper" },
+        unreviewedView(run),
         warningsView(draft.warnings),
         text,
         attachmentsView(draft.attachments),
@@ -87,6 +90,11 @@ export function draftView(draft, actions) {
     ),
     run.status === "pending" ? decideView(draft, text, actions) : outcomeView(run),
   ];
+}
+
+function unreviewedView(run) {
+  if (run.review !== "none") return null;
+  return element("p", { class: "warning" }, "Nobody reviews this draft: it is sent unread (review = none).");
 }
 
 function warningsView(warnings) {
@@ -160,6 +168,8 @@ function factsView(draft) {
       fact("Model", draft.model),
       fact("Cost", money(run.cost_nanousd)),
       run.attempts > 1 ? fact("Attempts", String(run.attempts)) : [],
+      run.expires === null ? [] : fact("Expires", `${utc(run.expires)}, if it is undecided then`),
+      run.urgent ? fact("Urgent", "it stands before the others") : [],
     ),
   );
 }
@@ -207,7 +217,9 @@ function linkView(item) {
 }
 
 export function decisionOf(run) {
+  if (run.status === "expired" || run.status === "superseded") return `It is ${run.status}: ${run.detail}.`;
   if (run.decision === null) return `It is ${run.status}${run.reason === null ? "" : ` (${run.reason})`}.`;
+  if (run.review === "none") return `Nobody reviewed it: it was let through unread, ${utc(run.decision.at)}.`;
   const { reviewer, at, edited, reason, words } = run.decision;
   const verdict = reason === null ? (edited ? "Edited and approved" : "Approved") : `Rejected (${REASONS[reason] ?? reason})`;
   return `${verdict} by ${reviewer}, ${utc(at)}.${words === "" ? "" : ` “${words}”`}`;

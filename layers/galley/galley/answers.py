@@ -8,6 +8,7 @@ from typing import Any
 
 from galley.drafts import Attachment, Item
 from galley.instants import format_instant
+from galley.rules import Review
 from galley.runs import Decision, Run, Status
 from galley.store import DrafterState, StoredDraft
 
@@ -30,6 +31,9 @@ def run_answer(run: Run) -> dict[str, Any]:
         "drafted": _instant(run.drafted),
         "published": _instant(run.published),
         "dismissed": _instant(run.dismissed),
+        "expires": _instant(run.rules.expires),
+        "urgent": run.rules.urgent,
+        "review": str(run.rules.review),
         "next_attempt": _instant(run.next_attempt),
         "lease_until": _instant(run.lease_until),
         "attempts": run.attempts,
@@ -120,7 +124,10 @@ def conflict_line(run: Run, read_version: int) -> str:
         )
     if run.decision is None:
         because = f" ({run.reason})" if run.reason else ""
-        return f"{run.key} is {run.status}{because}; there is nothing to decide"
+        withdrawn = f": {run.detail}" if run.status in {Status.EXPIRED, Status.SUPERSEDED} else ""
+        return f"{run.key} is {run.status}{because}{withdrawn}; there is nothing to decide"
+    if run.rules.review is Review.NONE:
+        return f"{run.key} is {run.status} and was never to be reviewed (review = none); there is nothing to decide"
     verdict = "approved" if run.decision.reason is None else f"rejected ({run.decision.reason})"
     edit = " with an edit" if run.decision.edited else ""
     return (
