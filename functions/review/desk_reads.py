@@ -24,7 +24,10 @@ class WaitingDraft:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A page of the waiting drafts, the urgent ones first, then the longest waiting; ``unreadable`` names rows that could not be read."""
+    """A page of the waiting drafts, the urgent ones first, then the longest waiting.
+
+    ``unreadable`` names rows that could not be read.
+    """
 
     drafts: tuple[WaitingDraft, ...]
     unreadable: tuple[str, ...]

@@ -6,6 +6,7 @@ from typing import Any
 
 from galley.contract import CatchUp, Contract
 from galley.drafts import Channel, Draft, Item
+from galley.rules import NO_RULES, Rules
 from galley.runs import WATCHED, Origin, Run, RunMessage, Status, Usage, iso_week
 from galley.store import Approve, Bill, Claimed, ClaimOutcome, Limits, Reject, Settled, Store
 
@@ -96,10 +97,17 @@ def settled(outcome: object) -> Run:
     return outcome.run
 
 
-def pending(store: Store, asked: RunMessage | None = None, draft: Draft = DRAFT, *, now: datetime = NOW) -> Run:
-    """Bring a run before the reviewers."""
+def pending(
+    store: Store,
+    asked: RunMessage | None = None,
+    draft: Draft = DRAFT,
+    *,
+    now: datetime = NOW,
+    rules: Rules = NO_RULES,
+) -> Run:
+    """Bring a run before the reviewers, or, where its rules say so, past them."""
     run = claimed(store, asked, now=now)
-    return settled(store.store(run, draft, {}, BILL, now=now))
+    return settled(store.store(run, draft, {}, BILL, now=now, rules=rules))
 
 
 def failed(store: Store, asked: RunMessage | None = None, *, now: datetime = NOW) -> Run:

@@ -38,6 +38,7 @@ from galley.store import (
     Claimed,
     Conflict,
     Duplicate,
+    Expire,
     Gated,
     LeaseLost,
     Limits,
@@ -45,6 +46,7 @@ from galley.store import (
     Paused,
     Reject,
     RowsDisagree,
+    Settled,
     StoreBusy,
     UnreadableRow,
 )
@@ -122,6 +124,10 @@ def test_each_operation_takes_as_few_requests_as_it_can(table: Table) -> None:
     asked(store.draft(run.key), object, READ)
     asked(decide(store, read, EDIT), object, READ, TRANSACTION)
     asked(store.watched(Status.APPROVED), object, QUERY)
+    waiting = pending(store, later(2))
+    requests.forget()
+    asked(store.withdraw(waiting, Expire(), now=NOW), Settled, TRANSACTION)
+    asked(store.withdraw(waiting, Expire(), now=NOW + LEASE), Conflict, TRANSACTION)
     asked(store.history(DIGEST), object, QUERY)
     asked(store.drafter(DIGEST), object, READ)
 
@@ -155,7 +161,7 @@ def test_a_row_reads_like_what_it_is(table: Table) -> None:
     row = table.row(f"RUN#{DIGEST}", "2026-03-02T06:00:00Z")
     assert row is not None
     assert row["queue"] == {"S": "pending"}
-    assert {"owner", "lease_until", "reason", "next_attempt"}.isdisjoint(row)
+    assert {"owner", "lease_until", "reason", "next_attempt", "rules"}.isdisjoint(row)
     cursor = table.row(f"DRAFTER#{DIGEST}", "SOURCE#mail")
     assert cursor is not None
     assert json.loads(cursor["cursor"]["S"]) == CURSORS["mail"]

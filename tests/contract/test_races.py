@@ -42,6 +42,7 @@ from galley.store import (
     Claimed,
     Conflict,
     Duplicate,
+    Expire,
     Gated,
     LeaseLost,
     Limits,
@@ -147,6 +148,25 @@ def test_g7_of_many_decisions_on_one_draft_one_counts_and_the_others_see_it(shar
     week = shared_store.week(DIGEST, WEEK)
     assert week.get("approved", 0) + week.get("rejected", 0) == 1
     assert week.get("edited", 0) == int(winner.decision.edited)
+
+
+@pytest.mark.guarantee("G7")
+def test_g7_between_decisions_and_withdrawals_of_one_draft_one_counts(shared_store: Store) -> None:
+    read = pending(shared_store)
+    ways: list[Callable[[int], object]] = [
+        lambda number: shared_store.withdraw(read, Expire(), now=NOW + timedelta(seconds=number)),
+        lambda number: decide(shared_store, read, VERDICTS[number % len(VERDICTS)], reviewer=f"reviewer-{number}"),
+    ]
+
+    outcomes = together(lambda number: insisting(lambda: ways[number % len(ways)](number)))
+
+    assert kinds(outcomes) == {"Settled": 1, "Conflict": THREADS - 1}
+    (winner,) = (outcome.run for outcome in outcomes if isinstance(outcome, Settled))
+    assert shared_store.run(read.key) == winner
+    assert (winner.decision is None) == (winner.status is Status.EXPIRED)
+    assert shared_store.drafter(DIGEST).pending == 0
+    week = shared_store.week(DIGEST, WEEK)
+    assert sum(week.get(name, 0) for name in ("approved", "rejected", "expired")) == 1
 
 
 @pytest.mark.guarantee("G1")

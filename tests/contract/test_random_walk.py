@@ -9,8 +9,9 @@ import pytest
 
 from contract.material import DAY, DIGEST, DRAFT, EDIT, LEASE, NOW, REPORT, all_runs, message
 from galley.retry import RetryLater
+from galley.rules import Review, Rules
 from galley.runs import HOLDS_A_PLACE, TRANSITIONS, RejectReason, Run, RunMessage, SkipReason, Status, Usage, iso_week
-from galley.store import Approve, Bill, Claimed, Limits, Reject, Store
+from galley.store import Approve, Bill, Claimed, Expire, Limits, Reject, Store, Supersede
 
 DRAFTERS = (DIGEST, REPORT)
 SLOTS = 4
@@ -31,8 +32,11 @@ class Walk:
 
     def step(self) -> None:
         operation = self.chance.choices(
-            [self.claim, self.settle, self.decide, self.resend, self.skip, self.publish, self.pause, self.wait],
-            weights=[9, 8, 5, 2, 1, 2, 1, 3],
+            [
+                *(self.claim, self.settle, self.decide, self.withdraw, self.resend, self.skip),
+                *(self.publish, self.pause, self.wait),
+            ],
+            weights=[9, 8, 5, 2, 2, 1, 2, 1, 3],
         )[0]
         outcome = operation()
         self.done[f"{operation.__name__} {type(outcome).__name__}"] += 1
@@ -56,6 +60,7 @@ class Walk:
         ends: list[Callable[[], object]] = [
             lambda: self.store.store(run, DRAFT, {"mail": {"at": run.attempts}}, bill, now=self.now),
             lambda: self.store.store(run, DRAFT, {}, bill, now=self.now),
+            lambda: self.store.store(run, DRAFT, {}, bill, now=self.now, rules=Rules(review=Review.NONE)),
             lambda: self.store.release(run, Status.EMPTY, "nothing_new", "", bill, now=self.now),
             lambda: self.store.release(run, Status.FAILED, "refusal", "", bill, now=self.now),
             lambda: self.store.postpone(run, RetryLater("timeout", ""), bill, now=self.now, next_attempt=self.now),
@@ -71,6 +76,13 @@ class Walk:
         return self.store.decide(
             run.key, verdict, version=run.version, read_hash=run.text_hash or "", reviewer="anna", now=self.now
         )
+
+    def withdraw(self) -> object:
+        waiting = [run for run in self.read if run.status is Status.PENDING]
+        if not waiting:
+            return None
+        run = self.chance.choice(waiting)
+        return self.store.withdraw(run, self.chance.choice([Expire(), Supersede(run.key)]), now=self.now)
 
     def resend(self) -> object:
         return self.store.resend(self.message().key, now=self.now)

@@ -16,7 +16,7 @@ from galley.contract import CatchUp, Contract
 from galley.drafts import Draft, text_hash
 from galley.retry import RetryLater
 from galley.runs import Origin, RejectReason, Run, RunMessage, SkipReason, Status
-from galley.store import Approve, Bill, Claimed, Limits, Reject, Settled, SweptSchedule
+from galley.store import Approve, Bill, Claimed, Expire, Limits, Reject, Settled, Supersede, SweptSchedule
 from galley.store.dynamodb import DynamoStore
 from support.aws import REGION, deployed, watched
 from support.outside import schedule
@@ -25,7 +25,7 @@ from template.faults import allow, arn
 from template.words import FUNCTIONS, rights_in, role_of
 
 NOW = datetime(2026, 3, 27, 6, 5, tzinfo=UTC)
-LIMITS = Limits(pending=3, daily_budget_nanousd=1_000_000_000, worst_cost_nanousd=1_000_000)
+LIMITS = Limits(pending=6, daily_budget_nanousd=1_000_000_000, worst_cost_nanousd=1_000_000)
 DRAFT = Draft(title="Morning", body="Two mails.", items=(), warnings=(), model="offline")
 
 TRANSACTION = {"Put": "PutItem", "Update": "UpdateItem", "ConditionCheck": "ConditionCheckItem", "Delete": "DeleteItem"}
@@ -82,6 +82,9 @@ def _draft(store: DynamoStore) -> None:
     store.postpone(postponed, RetryLater("overloaded", ""), Bill(), now=NOW, next_attempt=NOW + timedelta(minutes=1))
     _claimed(store, _message(3), NOW + timedelta(minutes=2))
     store.skip(_message(4), SkipReason.MISFIRED, "", now=NOW)
+    store.history("daily-digest")
+    newer = _stored(store, 10)
+    store.withdraw(newer, Supersede(newer.key), now=NOW)
     store.pause("daily-digest", "spend_limit", now=NOW)
     store.run(_message(1).key)
     store.history("daily-digest")
@@ -99,6 +102,9 @@ def _recover(store: DynamoStore) -> None:
     store.release(abandoned, Status.FAILED, "abandoned", "", Bill(), now=NOW)
     store.skip(_message(5), SkipReason.MISFIRED, "", now=NOW)
     store.remind(_message(9).key, now=NOW)
+    store.history("daily-digest")
+    waiting = next(run for run in store.watched(Status.PENDING).runs if run.slot.hour == 11)
+    store.withdraw(waiting, Expire(), now=NOW)
 
 
 def _review(store: DynamoStore) -> None:
@@ -159,6 +165,7 @@ def used() -> Iterator[dict[str, Used]]:
         _decided(store, _stored(store, 7), Approve())
         _claimed(store, ABANDONED)
         store.queue(_message(9), now=NOW)
+        _stored(store, 11)
         found: dict[str, Used] = {}
         for name in FUNCTIONS:
             noting = _Noting(store)

@@ -20,7 +20,7 @@ RAISED = re.compile(
     r'\s*(?:[\w.]+,\s*)?"([a-z_]+)"'
 )
 NAMED = re.compile(r'^(?:ABANDONED|RECEIVES_EXHAUSTED) = "([a-z_]+)"', re.M)
-RELEASED = re.compile(r'Status\.EMPTY, "([a-z_]+)"')
+RELEASED = re.compile(r'Status\.(?:EMPTY|EXPIRED|SUPERSEDED), "([a-z_]+)"')
 
 REASONS = sorted(
     {found for pattern in (RAISED, NAMED, RELEASED) for found in pattern.findall(CODE)}
@@ -31,6 +31,7 @@ REASONS = sorted(
 def test_the_reasons_are_found_in_the_code() -> None:
     assert {"overloaded", "store_busy", "cursor_moved", "unexpected_error", "attempts_exhausted"} < set(REASONS)
     assert {"abandoned", "receives_exhausted", "nothing_new", "invalid_drafter", "invalid_message"} < set(REASONS)
+    assert {"undecided", "replaced"} < set(REASONS)
 
 
 @pytest.mark.parametrize("reason", REASONS)

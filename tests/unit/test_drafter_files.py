@@ -8,6 +8,7 @@ import pytest
 from drafter import DRAFTERS, SOURCES_OF_SHAPE, Drafter, InvalidDrafter, drafter_names, load_drafter, read_drafter
 from drafter_file.digest import DigestSettings
 from galley.drafts import Channel
+from galley.rules import Review
 
 DIGEST = """\
 title = "Digest"
@@ -111,6 +112,14 @@ def test_what_a_digest_may_say_of_itself(tmp_path: Path) -> None:
     assert read_drafter(write(tmp_path, DIGEST)).digest is None
 
 
+def test_what_becomes_of_drafts_can_be_set(tmp_path: Path) -> None:
+    plain = read_drafter(write(tmp_path, DIGEST))
+    assert (plain.expire_hours, plain.supersede, plain.review) == (None, False, Review.REQUIRED)
+    digest = read_drafter(write(tmp_path, f"expire_hours = 36\nsupersede = true\npending_limit = 2\n{DIGEST}"))
+    assert (digest.expire_hours, digest.supersede) == (36, True)
+    assert read_drafter(write(tmp_path, f'review = "none"\n{MONITOR}')).review is Review.NONE
+
+
 def test_a_budget_is_exact(tmp_path: Path) -> None:
     drafter = read_drafter(write(tmp_path, f"daily_budget_usd = 0.1\n{DIGEST}"))
     assert drafter.daily_budget_usd == Decimal("0.1")
@@ -145,6 +154,19 @@ def test_a_budget_is_exact(tmp_path: Path) -> None:
             "sources[1] 'inbox': colour is not known; remove it or correct its name",
             id="unknown key of a source",
         ),
+        pytest.param(
+            f"supersede = true\npending_limit = 1\n{DIGEST}",
+            "supersede is True: needs a pending_limit of at least 2: "
+            "a new draft takes its own place before it replaces the older one",
+            id="no room to supersede",
+        ),
+        pytest.param(
+            f'review = "none"\n{DIGEST}',
+            "review is 'none': only a monitor's drafts may be sent unread, and this is a digest; use required",
+            id="a digest that nobody reviews",
+        ),
+        pytest.param(f'review = "never"\n{MONITOR}', "review is 'never': use required or none", id="an unknown review"),
+        pytest.param(f"expire_hours = 0\n{DIGEST}", "expire_hours is 0: ", id="no time to decide"),
         pytest.param(
             f"pending_limits = 3\n{DIGEST}",
             "pending_limits is not known; remove it or correct its name",

@@ -12,7 +12,7 @@ REACHED_FROM: dict[Status, set[Status | None]] = {
     Status.QUEUED: {None, Status.FAILED},
     Status.DRAFTING: {None, Status.QUEUED},
     Status.PENDING: {Status.DRAFTING},
-    Status.APPROVED: {Status.PENDING, Status.PUBLISH_UNKNOWN},
+    Status.APPROVED: {Status.DRAFTING, Status.PENDING, Status.PUBLISH_UNKNOWN},
     Status.REJECTED: {Status.PENDING},
     Status.EXPIRED: {Status.PENDING},
     Status.SUPERSEDED: {Status.PENDING},

@@ -5,19 +5,35 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import publish
 from galley import system
 from galley.drafts import Attachment, Channel, Draft, attachments_hash, text_hash
-from galley.runs import RejectReason, Run, RunKey, Status
-from galley.store import Approve, Bill, Claimed, Limits, Reject, Settled, Store, StoredDraft, UnreadableRow
+from galley.rules import NO_RULES, Review, Rules
+from galley.runs import Decision, RejectReason, Run, RunKey, Status
+from galley.store import (
+    Approve,
+    Bill,
+    Claimed,
+    Expire,
+    Limits,
+    Reject,
+    Settled,
+    Store,
+    StoredDraft,
+    Supersede,
+    UnreadableRow,
+    Withdrawal,
+)
 from galley_cli.local.bucket import FolderBucket
 from support.outside import SLOT, Context, Outside, event, message
 
 KEY = RunKey("daily-digest", SLOT)
 DRAFT = Draft("Friday", "Two mails.", (), (), "offline", (Channel("s3", "published/"),))
+UNREAD = Rules(review=Review.NONE)
 PUBLISHED = "published/daily-digest/2026-11-27T06:00:00Z.md"
 
 
@@ -141,6 +157,70 @@ def test_g8_a_text_that_is_not_the_approved_one_is_not_published(
     publish.handler(event("publish-approved"), Context())
     assert list(bucket.list("published/")) == []
     assert status(store) is Status.PUBLISH_UNKNOWN
+
+
+def unread(store: Store, rules: Rules = UNREAD) -> Run:
+    """Store a draft that nobody reviews."""
+    claimed = store.claim(message(), Limits(3, None, 0), owner="me", now=SLOT, lease_until=SLOT + timedelta(minutes=5))
+    assert isinstance(claimed, Claimed)
+    stored = store.store(claimed.run, DRAFT, {}, Bill(), now=SLOT, rules=rules)
+    assert isinstance(stored, Settled)
+    return stored.run
+
+
+@pytest.mark.guarantee("G8")
+def test_g8_a_text_that_need_not_be_reviewed_is_published_by_its_own_field(store: Store, bucket: FolderBucket) -> None:
+    unread(store)
+    publish.handler(event("publish-approved"), Context())
+    assert bucket.get(PUBLISHED, max_bytes=1000) == b"# Friday\n\nTwo mails.\n"
+    assert status(store) is Status.PUBLISHED
+
+
+@pytest.mark.guarantee("G8")
+def test_g8_a_text_that_need_not_be_reviewed_is_sent_only_as_it_was_stored(
+    store: Store, bucket: FolderBucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unread(store)
+    monkeypatch.setattr(store, "draft", lambda key: StoredDraft(replace(DRAFT, body="Something else.")))
+    publish.handler(event("publish-approved"), Context())
+    assert list(bucket.list("published/")) == []
+    assert status(store) is Status.PUBLISH_UNKNOWN
+
+
+@pytest.mark.guarantee("G8")
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"decision": None}, id="approved by nobody"),
+        pytest.param({"rules": NO_RULES}, id="let through unread, and not by its own field"),
+        pytest.param({"rules": NO_RULES, "decision": Decision("ada", SLOT, text_hash("a", "b"))}, id="another text"),
+    ],
+)
+def test_g8_what_says_approved_and_was_neither_read_nor_need_not_be_is_not_published(
+    store: Store, bucket: FolderBucket, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
+    if "rules" in change:
+        unread(store)
+    else:
+        decided(store, Approve())
+    read = store.run
+    monkeypatch.setattr(store, "run", lambda key: replace(read(key), **change))  # type: ignore[type-var]
+    publish.handler(event("publish-approved"), Context())
+    assert list(bucket.list("published/")) == []
+    row = read(KEY)
+    assert row is not None
+    assert (row.status, row.detail) == (Status.PUBLISH_UNKNOWN, "nothing was sent: no person approved this text")
+
+
+@pytest.mark.guarantee("G8")
+@pytest.mark.parametrize("why", [Expire(), Supersede(RunKey("daily-digest", SLOT + timedelta(days=1)))])
+def test_g8_what_was_withdrawn_is_never_published(store: Store, bucket: FolderBucket, why: Withdrawal) -> None:
+    drafted(store)
+    run = store.run(KEY)
+    assert run is not None
+    store.withdraw(run, why, now=SLOT)
+    publish.handler(event("publish-approved"), Context())
+    assert list(bucket.list("published/")) == []
 
 
 def test_a_repeated_record_publishes_once(store: Store, bucket: FolderBucket) -> None:

@@ -473,7 +473,11 @@ def test_the_handler_sweeps_the_group_of_its_settings(store: Store, monkeypatch:
     )
     system.install(outside)
     nothing: dict[str, list[str]] = {
-        name: [] for name in ("caught_up", "skipped", "ended", "sent_again", "overdue", "broken", "unfinished", "gone")
+        name: []
+        for name in (
+            *("caught_up", "skipped", "ended", "sent_again", "expired", "superseded"),
+            *("overdue", "broken", "unfinished", "gone"),
+        )
     }
     assert recover.handler(event("recover"), Context()) == {**nothing, "caught_up": [str(KEY)]}
     assert counted == []

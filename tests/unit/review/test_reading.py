@@ -27,6 +27,8 @@ def test_the_waiting_drafts_come_longest_waiting_first(desk: DeskClient) -> None
         "slot": "2026-11-27T06:00:00Z",
         "title": TITLE,
         "warnings": 1,
+        "urgent": False,
+        "expires": None,
         "waiting_seconds": 560,
         "cost_nanousd": 2_700_000,
         "model": "claude-haiku-5-5",

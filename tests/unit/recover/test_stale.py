@@ -1,0 +1,202 @@
+"""Drafts that are past their time, and drafts whose place a newer one took while their withdrawal broke off."""
+
+from datetime import timedelta
+
+import pytest
+
+import recover
+from galley import observe, system
+from galley.drafts import Draft
+from galley.rules import NO_RULES, Rules
+from galley.runs import RejectReason, Run, Status
+from galley.store import Approve, Bill, Claimed, Limits, Page, Reject, RowsDisagree, Settled, Store, StoreBusy
+from stale import withdraw_stale
+from support.outside import SLOT, Context, FixedSchedules, Outside, RecordingQueue, event, message
+
+LIMITS = Limits(pending=1_000, daily_budget_nanousd=None, worst_cost_nanousd=0)
+DRAFT = Draft("Friday", "Two mails.", (), (), "offline")
+DAY = timedelta(days=1)
+HOUR = timedelta(hours=1)
+SECOND = timedelta(seconds=1)
+EXPIRES = Rules(expires=SLOT + DAY)
+SUPERSEDES = Rules(supersedes_earlier=True)
+
+
+def drafted(
+    store: Store, day: int = 0, rules: Rules = NO_RULES, drafter: str = "daily-digest", after: timedelta = HOUR
+) -> Run:
+    """Store a draft for the slot of a day, so long after it."""
+    slot = SLOT + day * DAY
+    now = slot + after
+    asked = message(drafter, slot)
+    claimed = store.claim(asked, LIMITS, owner=f"{slot}", now=now, lease_until=now + HOUR)
+    assert isinstance(claimed, Claimed)
+    stored = store.store(claimed.run, DRAFT, {}, Bill(), now=now, rules=rules)
+    assert isinstance(stored, Settled)
+    return stored.run
+
+
+def decided(store: Store, run: Run, verdict: Approve | Reject) -> None:
+    outcome = store.decide(
+        run.key, verdict, version=run.version, read_hash=run.text_hash or "", reviewer="ada", now=run.changed
+    )
+    assert isinstance(outcome, Settled)
+
+
+def status(store: Store, run: Run) -> Status:
+    found = store.run(run.key)
+    assert found is not None
+    return found.status
+
+
+def test_a_draft_expires_when_its_time_is_over_and_not_before(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(observe, "count", told.append)
+    run, without_end = drafted(store, 0, EXPIRES), drafted(store, 1)
+
+    assert withdraw_stale(store, now=SLOT + DAY - SECOND).expired == ()
+    assert status(store, run) is Status.PENDING
+    withdrawn = withdraw_stale(store, now=SLOT + DAY)
+
+    assert (withdrawn.expired, withdrawn.superseded, withdrawn.broken) == ((str(run.key),), (), ())
+    assert (status(store, run), status(store, without_end)) == (Status.EXPIRED, Status.PENDING)
+    assert store.drafter("daily-digest").pending == 1
+    assert told == ["run_expired"]
+    assert withdraw_stale(store, now=SLOT + 2 * DAY).expired == ()
+
+
+def test_what_a_newer_draft_replaces_is_superseded_in_its_name(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(observe, "count", told.append)
+    oldest, older, newer = drafted(store, 0), drafted(store, 1), drafted(store, 2, SUPERSEDES)
+    elsewhere = drafted(store, 0, drafter="weekly-report")
+
+    withdrawn = withdraw_stale(store, now=SLOT + 3 * DAY)
+
+    assert set(withdrawn.superseded) == {str(oldest.key), str(older.key)}
+    assert [status(store, run) for run in (oldest, older, newer, elsewhere)] == [
+        *[Status.SUPERSEDED] * 2,
+        *[Status.PENDING] * 2,
+    ]
+    row = store.run(oldest.key)
+    assert row is not None
+    assert row.detail == f"the draft of {newer.key} took its place"
+    assert told == ["run_superseded"] * 2
+
+
+@pytest.mark.parametrize("verdict", [Approve(), Reject(RejectReason.TONE)])
+def test_a_newer_draft_replaces_older_ones_though_it_was_decided_meanwhile(
+    store: Store, verdict: Approve | Reject
+) -> None:
+    older, newer = drafted(store, 0, SUPERSEDES), drafted(store, 1, SUPERSEDES)
+    decided(store, newer, verdict)
+
+    assert withdraw_stale(store, now=SLOT + 2 * DAY).superseded == (str(older.key),)
+
+
+def test_a_newer_draft_is_found_behind_a_page_of_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    history = store.history
+    monkeypatch.setattr(store, "history", lambda drafter, after=None: history(drafter, limit=1, after=after))
+    older, newer, newest = drafted(store, 0, SUPERSEDES), drafted(store, 1, SUPERSEDES), drafted(store, 2)
+    decided(store, newer, Approve())
+
+    assert withdraw_stale(store, now=SLOT + 3 * DAY).superseded == (str(older.key),)
+    assert status(store, newest) is Status.PENDING
+
+
+def test_an_earlier_slot_that_was_drafted_later_stays(store: Store) -> None:
+    newer = drafted(store, 1, SUPERSEDES)
+    backfilled = drafted(store, 0, SUPERSEDES, after=3 * DAY)
+
+    assert withdraw_stale(store, now=SLOT + 4 * DAY).superseded == ()
+    assert {status(store, newer), status(store, backfilled)} == {Status.PENDING}
+
+
+def test_a_draft_replaces_the_ones_that_it_names_and_no_others(store: Store) -> None:
+    other, alert = drafted(store, 0), drafted(store, 1)
+    recovery = drafted(store, 2, Rules(supersedes=(alert.slot,)))
+
+    assert withdraw_stale(store, now=SLOT + 3 * DAY).superseded == (str(alert.key),)
+    assert {status(store, other), status(store, recovery)} == {Status.PENDING}
+
+
+def test_what_was_decided_is_neither_expired_nor_superseded(store: Store) -> None:
+    older = drafted(store, 0, EXPIRES)
+    decided(store, older, Approve())
+    drafted(store, 1, SUPERSEDES)
+
+    withdrawn = withdraw_stale(store, now=SLOT + 5 * DAY)
+
+    assert (withdrawn.expired, withdrawn.superseded) == ((), ())
+    assert status(store, older) is Status.APPROVED
+
+
+def test_a_decision_at_the_same_moment_wins_and_nothing_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = drafted(store, 0, EXPIRES)
+    read = store.watched(Status.PENDING)
+    decided(store, run, Approve())
+    monkeypatch.setattr(store, "watched", lambda status, after=None: read)
+
+    withdrawn = withdraw_stale(store, now=SLOT + 2 * DAY)
+
+    assert (withdrawn.expired, withdrawn.broken) == ((), ())
+    assert status(store, run) is Status.APPROVED
+
+
+def test_a_drafter_without_rules_costs_no_request(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    drafted(store, 0)
+    monkeypatch.setattr(store, "history", lambda *_, **__: pytest.fail("nothing says that it has rules"))
+    assert withdraw_stale(store, now=SLOT + DAY).broken == ()
+
+
+@pytest.mark.parametrize("error", [StoreBusy("others hold the rows"), RowsDisagree("it was written by hand")])
+def test_one_that_cannot_be_withdrawn_stops_no_other(
+    store: Store, monkeypatch: pytest.MonkeyPatch, error: StoreBusy | RowsDisagree
+) -> None:
+    first, second = drafted(store, 0, EXPIRES), drafted(store, 1, EXPIRES)
+    withdraw = store.withdraw
+
+    def broken(run: Run, *given: object, **named: object) -> object:
+        if run.key == first.key:
+            raise error
+        return withdraw(run, *given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(store, "withdraw", broken)
+    withdrawn = withdraw_stale(store, now=SLOT + 2 * DAY)
+
+    assert withdrawn.expired == (str(second.key),)
+    assert withdrawn.broken == (f"{first.key}: {error.detail}",)
+
+
+def test_drafts_expire_although_their_drafters_history_cannot_be_had(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def held(*_: object, **__: object) -> Page:
+        raise StoreBusy("no answer")
+
+    run = drafted(store, 0, EXPIRES)
+    monkeypatch.setattr(store, "history", held)
+
+    withdrawn = withdraw_stale(store, now=SLOT + DAY)
+
+    assert withdrawn.expired == (str(run.key),)
+    assert withdrawn.broken == ("daily-digest: no answer",)
+
+
+def test_a_row_that_cannot_be_read_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "watched", lambda status, after=None: Page((), ("run x: no",)))
+    assert withdraw_stale(store, now=SLOT).broken == ("run x: no",)
+
+
+def test_the_sweep_says_what_it_withdrew(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TABLE", "RUNS_QUEUE_URL", "DEAD_RUNS_QUEUE_URL", "SCHEDULE_GROUP"):
+        monkeypatch.setenv(f"GALLEY_{name}", "test")
+    expired = drafted(store, 0, EXPIRES, "weekly-report")
+    older, newer = drafted(store, 0), drafted(store, 1, SUPERSEDES)
+    at = SLOT + 2 * DAY
+    system.install(Outside(store_=store, queue_=RecordingQueue(), schedules_=FixedSchedules(), at=at))
+
+    answer = recover.handler(event("recover"), Context())
+
+    assert (answer["expired"], answer["superseded"]) == ([str(expired.key)], [str(older.key)])
+    assert status(store, newer) is Status.PENDING
