@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from galley.markdown import heading
 from galley.queue import RunQueue
-from galley.runs import InvalidMessage, Run, RunKey, RunMessage, Status, read_message
+from galley.runs import Decision, InvalidMessage, Run, RunKey, RunMessage, Status, read_message
 from galley.store import Store
 from galley_cli.dead import list_dead
 from simulation.drafters import SOURCES, WORST_COST, Catalogue, Sources
@@ -34,16 +34,21 @@ UNSETTLED = frozenset({Status.QUEUED, Status.DRAFTING})
 MAY_BECOME: Mapping[Status | None, frozenset[Status]] = {
     None: frozenset({Status.QUEUED, Status.DRAFTING, Status.SKIPPED}),
     Status.QUEUED: frozenset({Status.DRAFTING, Status.SKIPPED}),
-    Status.DRAFTING: frozenset({Status.PENDING, Status.EMPTY, Status.FAILED, Status.SKIPPED}),
-    Status.PENDING: frozenset({Status.APPROVED, Status.REJECTED}),
+    Status.DRAFTING: frozenset({Status.PENDING, Status.APPROVED, Status.EMPTY, Status.FAILED, Status.SKIPPED}),
+    Status.PENDING: frozenset({Status.APPROVED, Status.REJECTED, Status.EXPIRED, Status.SUPERSEDED}),
     Status.APPROVED: frozenset({Status.PUBLISHED, Status.PUBLISH_UNKNOWN}),
     Status.FAILED: frozenset({Status.QUEUED}),
 }
-"""What a run may become, in a story: nothing there lets a draft expire, or settles a publication by hand."""
+"""What a run may become, in a story: nothing there settles a publication by hand."""
+WITHDRAWN = frozenset({Status.EXPIRED, Status.SUPERSEDED})
+UNREVIEWED = b"\n\n*Nobody has reviewed this text: it is sent as the model wrote it.*\n\n"
+"""What stands between the title and the text of a draft that is sent unread."""
 COUNTED_AS = {
     Status.PENDING: "drafted",
     Status.APPROVED: "approved",
     Status.REJECTED: "rejected",
+    Status.EXPIRED: "expired",
+    Status.SUPERSEDED: "superseded",
     Status.EMPTY: "empty",
     Status.FAILED: "failed",
     Status.SKIPPED: "skipped",
@@ -82,6 +87,8 @@ class Checks:
     published: dict[str, set[bytes]] = field(default_factory=lambda: defaultdict(set))
     due: frozenset[str] = frozenset()
     """The runs that were due when the last sweep began that had schedules to look at."""
+    swept: datetime | None = None
+    """When the last sweep was asked for."""
 
     # After each write
 
@@ -107,7 +114,7 @@ class Checks:
         self._gate(after.drafter)
 
     def _take(self, before: Run | None, after: Run) -> None:
-        key, was = str(after.key), None if before is None else before.status
+        was = None if before is None else before.status
         if before is not None and after.dismissed != before.dismissed and after.dismissed is not None:
             self._dismissed(before, after)
             return
@@ -122,16 +129,21 @@ class Checks:
                 self.counters[after.drafter, _week(after.slot), name] += 1
         if was is Status.DRAFTING and after.status is not Status.DRAFTING:
             self._call_settled(after)
+            if after.status in {Status.PENDING, Status.APPROVED}:
+                self._drafted(after)
         if before is not None and after.reason == "abandoned" and was is Status.DRAFTING:
             self._abandoned(before)
         if after.status is Status.DRAFTING and after.owner is not None:
             self._claimed(before, after)
-        if after.status is Status.PENDING and was is not Status.PENDING:
-            self._drafted(after)
-        if after.status is Status.QUEUED and after.resend != (1 if before is None else before.resend + 1):
-            raise Broken(f"{key} was sent again as number {after.resend}")
+        if after.status in WITHDRAWN:
+            self._withdrawn(after)
         if after.status is Status.QUEUED:
-            self.requeued[key] = self.world.now
+            self._requeued(before, after)
+
+    def _requeued(self, before: Run | None, after: Run) -> None:
+        if after.resend != (1 if before is None else before.resend + 1):
+            raise Broken(f"{after.key} was sent again as number {after.resend}")
+        self.requeued[str(after.key)] = self.world.now
 
     def _dismissed(self, before: Run, after: Run) -> None:
         """A person was done with a failed run, and nothing else of it changed."""
@@ -210,6 +222,31 @@ class Checks:
         if stored is None or stored.text_hash != after.text_hash:
             raise Broken(f"{key} is pending without its text")
         self.drafted[key] = [item.id for item in stored.draft.items]
+        unread = self.catalogue.ruled(after.drafter).unread
+        if (after.status is Status.APPROVED) != unread:
+            raise Broken(f"{key} is {after.status} as it is stored; that nobody reviews it is {unread}")
+        self.world.count("drafts that nobody reviews", int(unread))
+
+    def _withdrawn(self, after: Run) -> None:
+        """Only what was undecided for too long expires, and only what a newer draft replaces gives way (G8)."""
+        task = self.world.current
+        if after.status is Status.SUPERSEDED and task is not None:
+            self.world.count(f"drafts superseded by {task.function}")
+        if after.status is Status.EXPIRED:
+            hours = self.catalogue.ruled(after.drafter).expire_hours
+            if hours is None or after.drafted is None or self.world.now < after.drafted + timedelta(hours=hours) - SKEW:
+                raise Broken(f"{after.key}, drafted {after.drafted}, expired though it may wait for {hours} hours")
+            return
+        by = str(after.detail).removeprefix("the draft of ").removesuffix(" took its place")
+        if by not in self.drafted or not self._replaces(self.rows[by], after):
+            raise Broken(f"{after.key} gave way to {by}, which does not replace it")
+
+    def _replaces(self, newer: Run, older: Run) -> bool:
+        if newer.drafted is None or older.drafted is None or newer.drafter != older.drafter or newer is older:
+            return False
+        is_earlier = older.slot < newer.slot and older.drafted <= newer.drafted
+        is_named = older.slot != newer.slot and older.slot in newer.rules.supersedes
+        return is_named or (self.catalogue.ruled(newer.drafter).supersede and is_earlier)
 
     def _call_settled(self, after: Run) -> None:
         """The acting invocation ended its run: a call that it made was not in vain."""
@@ -243,8 +280,19 @@ class Checks:
         self.published[key].add(body)
         if run is None or run.status not in {Status.APPROVED, Status.PUBLISHED}:
             raise Broken(f"{key} was published while it is {run and run.status}")
-        if not any(self._text(asked) == body for asked in self._asked(run, Verdict.APPROVE, Verdict.EDIT)):
+        if self.catalogue.ruled(drafter).unread:
+            self._see_unread(run, body)
+        elif not any(self._text(asked) == body for asked in self._asked(run, Verdict.APPROVE, Verdict.EDIT)):
             raise Broken(f"{key} was published with a text that nobody approved")
+
+    def _see_unread(self, run: Run, body: bytes) -> None:
+        """A text that nobody reviews was sent: exactly as it was stored, and it says so itself."""
+        stored = self.plain.draft(run.key)
+        assert stored is not None
+        if stored.text_hash != run.text_hash or body != f"{heading(stored.title)}\n\n{stored.body}\n".encode():
+            raise Broken(f"{run.key} was published with another text than was stored")
+        if UNREVIEWED not in body:
+            raise Broken(f"{run.key} was published unread and does not say so")
 
     def _asked(self, run: Run, *verdicts: Verdict) -> Iterator[Asked]:
         """Yield what reviewers sent that makes the run what it is."""
@@ -308,6 +356,7 @@ class Checks:
             if run != self.plain.run(run.key):
                 raise Broken(f"{key} was changed by nobody")
             self._decided(run)
+            self._is_withdrawn(run)
         for drafter in self.catalogue.names:
             self._listed(drafter)
             for source in SOURCES:
@@ -333,11 +382,28 @@ class Checks:
         if decided > 1:
             raise Broken(f"{run.key} was decided {decided} times")
         if run.decision is None:
-            if decided:
-                raise Broken(f"{run.key} was decided, and its row does not know")
-            return
-        verdicts = (Verdict.REJECT,) if run.decision.reason is not None else (Verdict.APPROVE, Verdict.EDIT)
-        made = [asked for asked in self._asked(run, *verdicts) if asked.read_hash == run.decision.read_hash]
+            self._undecided(run, decided)
+        elif self.catalogue.ruled(run.drafter).unread:
+            self._unread(run, run.decision, decided)
+        else:
+            self._decided_by_a_person(run, run.decision)
+
+    def _undecided(self, run: Run, decided: int) -> None:
+        if decided:
+            raise Broken(f"{run.key} was decided, and its row does not know")
+        is_through = run.status in {Status.APPROVED, Status.PUBLISHED, Status.PUBLISH_UNKNOWN}
+        if is_through or str(run.key) in self.published:
+            raise Broken(f"{run.key} is {run.status}, and nothing says who let it through")
+
+    def _unread(self, run: Run, decision: Decision, decided: int) -> None:
+        if decided or decision.read_hash:
+            raise Broken(f"{run.key} was decided by somebody, though nobody reviews it: {decision}")
+        if run.status is not Status.PUBLISHED and run.key not in self.lambdas.unpublished:
+            raise Broken(f"{run.key} is {run.status}, though nobody needs to decide on it: {run.detail}")
+
+    def _decided_by_a_person(self, run: Run, decision: Decision) -> None:
+        verdicts = (Verdict.REJECT,) if decision.reason is not None else (Verdict.APPROVE, Verdict.EDIT)
+        made = [asked for asked in self._asked(run, *verdicts) if asked.read_hash == decision.read_hash]
         if not made:
             raise Broken(f"{run.key} has a decision that nobody sent")
         if run.status is Status.PUBLISH_UNKNOWN and str(run.key) in self.tampered:
@@ -349,6 +415,19 @@ class Checks:
         bodies = self.published.get(str(run.key), set())
         if run.status is Status.PUBLISHED and bodies != {self._text(made[0])}:
             raise Broken(f"{run.key} was published as {bodies}")
+
+    def _is_withdrawn(self, run: Run) -> None:
+        """When all is quiet nothing waits that is past its time or that a newer draft replaces."""
+        if run.status is not Status.PENDING:
+            return
+        hours = self.catalogue.ruled(run.drafter).expire_hours
+        assert run.drafted is not None
+        assert self.swept is not None
+        if hours is not None and run.drafted + timedelta(hours=hours) + SKEW < self.swept:
+            raise Broken(f"{run.key}, drafted {run.drafted}, is pending though it may wait for {hours} hours")
+        for newer in self.rows.values():
+            if self._replaces(newer, run):
+                raise Broken(f"{run.key} is pending though {newer.key} replaces it")
 
     def _cursor(self, drafter: str, source: str) -> None:
         """A source's cursor is exactly behind what stored drafts consumed: nothing lost, nothing twice (G6)."""
@@ -422,6 +501,8 @@ class Checks:
 def _counted(run: Run) -> list[str]:
     """Return the names by which a week counts a run that came into its state."""
     name = COUNTED_AS.get(run.status)
+    if run.status is Status.APPROVED and run.decision is not None and not run.decision.read_hash:
+        return ["drafted", "unreviewed"]
     if name is None:
         return []
     names = [name]

@@ -12,10 +12,11 @@ from functools import cache
 
 from drafter import Drafter, InvalidDrafter
 from galley.drafts import Item
+from galley.instants import format_instant, parse_instant
 from galley.money import NANOUSD
 from galley.retry import RetryLater
 from shapes.shape import Assignment, Material
-from simulation.story import Service, Settings
+from simulation.story import Ruled, Service, Settings
 from simulation.world import World
 
 WORST_COST = 1_000_000
@@ -29,6 +30,7 @@ class Sources:
     """The logs of every drafter's sources. Each entry is noise (False) or an item (True)."""
 
     world: World
+    ruled: Callable[[str], Ruled]
     logs: dict[tuple[str, str], list[bool]] = field(default_factory=dict)
 
     def add(self, drafter: str, items: int) -> None:
@@ -44,11 +46,16 @@ class Sources:
         return self.logs.setdefault((drafter, source), [])
 
     def collect(self, assignment: Assignment) -> Material:
-        """Collect what is new in each source, a few entries of each; stands in the place of the digest shape."""
+        """Collect what is new in each source, a few entries of each; stands in the place of the shapes.
+
+        The cursor holds the slot at which it moved, too: a draft may name the last one that was made of the source.
+        """
         items: list[Item] = []
         cursors: dict[str, Mapping[str, object]] = {}
         name = assignment.drafter.name
         read = assignment.cursors()
+        ruled = self.ruled(name)
+        named: set[datetime] = set()
         for source in SOURCES:
             entries = self._read(name, source)
             before = read.get(source, {}).get("through", 0)
@@ -60,10 +67,12 @@ class Sources:
                 if is_item
             ]
             if new:
-                cursors[source] = {"through": before + len(new)}
+                cursors[source] = {"through": before + len(new), "slot": format_instant(assignment.slot)}
+                named |= {parse_instant(str(read[source]["slot"]))} if source in read else set()
         if not items:
             return Material(cursors=cursors, nothing_new="nothing new")
-        return Material(items=tuple(items), cursors=cursors)
+        supersedes = tuple(sorted(named)) if ruled.names else ()
+        return Material(items=tuple(items), cursors=cursors, supersedes=supersedes, urgent=ruled.names)
 
     def _read(self, drafter: str, source: str) -> tuple[bool, ...]:
         def read() -> tuple[bool, ...]:
@@ -102,7 +111,12 @@ class Catalogue:
 
     def limit(self, name: str) -> int:
         """Return a drafter's limit of undecided drafts."""
-        return self.settings.limits[self.names.index(name)]
+        limit = self.settings.limits[self.names.index(name)]
+        return max(limit, 2) if self.ruled(name).supersede else limit
+
+    def ruled(self, name: str) -> Ruled:
+        """Return what becomes of a drafter's drafts."""
+        return dict(zip(self.names, self.settings.rules, strict=False)).get(name, Ruled())
 
     def budget_nanousd(self, name: str) -> int | None:
         """Return a drafter's budget for a day."""
@@ -128,21 +142,29 @@ class Catalogue:
         """Return a drafter, as ``drafter.load_drafter`` does."""
         if name in self.broken or name not in self.names:
             raise InvalidDrafter(f"drafter {name!r} is not known")
-        return _drafter(name, self.limit(name), self.budget_nanousd(name))
+        return _drafter(name, self.limit(name), self.budget_nanousd(name), self.ruled(name))
 
 
 @cache
-def _drafter(name: str, limit: int, budget_nanousd: int | None) -> Drafter:
+def _drafter(name: str, limit: int, budget_nanousd: int | None, ruled: Ruled) -> Drafter:
     # A budget of less than a millionth of a dollar cannot be written in a file, but bounds a story's calls well.
     budget = None if budget_nanousd is None else Decimal(budget_nanousd) / NANOUSD
     drafter = Drafter.model_validate(
         {
             "name": name,
             "title": f"Digest of {name}",
-            "shape": "digest",
+            "shape": "monitor" if ruled.unread else "digest",
             "instructions": "Be short.",
             "pending_limit": limit,
-            "sources": [{"kind": "mail", "id": source, "prefix": f"{source}/"} for source in SOURCES],
+            "expire_hours": ruled.expire_hours,
+            "supersede": ruled.supersede,
+            "review": "none" if ruled.unread else "required",
+            "sources": [
+                {"kind": "health", "id": source, "url": "desk:/health"}
+                if ruled.unread
+                else {"kind": "mail", "id": source, "prefix": f"{source}/"}
+                for source in SOURCES
+            ],
         }
     )
     return drafter.model_copy(update={"daily_budget_usd": budget})

@@ -303,8 +303,23 @@ class Weather:
 
 
 @dataclass(frozen=True, slots=True)
+class Ruled:
+    """What becomes of a drafter's drafts: a newer one replaces the older, they expire, or nobody reviews them.
+
+    ``names``: a draft is urgent, and names those whose place it takes, as a notice of recovery names its alert. A
+    drafter that supersedes has a limit of two at least.
+    """
+
+    supersede: bool = False
+    expire_hours: int | None = None
+    unread: bool = False
+    names: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
-    """The system that a story happens to: for each drafter its limit of undecided drafts and its budget in calls.
+    """The system that a story happens to: for each drafter its limit of undecided drafts, its budget in calls, and the
+    rules of its drafts.
 
     Every ``desk_minutes`` (0: never) a reviewer decides on one draft, whatever else happens.
     """
@@ -315,6 +330,7 @@ class Settings:
     workers: int = 2
     desk_minutes: int = 0
     weather: Weather = Weather()
+    rules: tuple[Ruled, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,6 +421,17 @@ _settings = st.builds(
         deliveries=st.sampled_from((0, 20, 100)),
         hands=st.sampled_from((0, 200)),
     ),
+    rules=st.lists(
+        st.builds(
+            Ruled,
+            supersede=st.booleans(),
+            expire_hours=st.sampled_from((None, None, 1, 2)),
+            unread=st.sampled_from((False, False, False, True)),
+            names=st.booleans(),
+        ),
+        min_size=MOST_DRAFTERS,
+        max_size=MOST_DRAFTERS,
+    ).map(tuple),
 )
 stories = st.builds(
     Story,

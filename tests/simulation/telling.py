@@ -198,7 +198,7 @@ class Telling:
         self.opened = open_store(world)
         self.sqs = Sqs(world)
         self.catalogue = Catalogue(story.settings, lambda: world.now)
-        self.sources = Sources(world)
+        self.sources = Sources(world, self.catalogue.ruled)
         self.api = api(world)
         plain = self.opened.plain
         self.lambdas = Lambda(world, self.sqs, lambda: plain, story.settings.workers)
@@ -272,7 +272,7 @@ class Telling:
             with (
                 mock.patch.dict(os.environ, _VARIABLES),
                 mock.patch.object(draft, "_workplace", in_this_world),
-                mock.patch.dict(claimed_run.SHAPES, digest=self.sources),
+                mock.patch.dict(claimed_run.SHAPES, digest=self.sources, monitor=self.sources),
                 mock.patch.object(metrics, "add_metric"),
                 mock.patch.object(review, "_one_at_a_time", _NoLock()),
             ):
@@ -404,6 +404,7 @@ class Telling:
             self.world.after(late, lambda: self.lambdas.invoke_later(Function.DISPATCH, event))
 
     def _sweep(self) -> None:
+        self.checks.swept = self.world.now
         self.lambdas.invoke_later(Function.RECOVER, {"sweep": format_instant(self.world.now)})
 
     def _leap(self, by: timedelta) -> None:

@@ -20,12 +20,14 @@ from simulation.story import (
     Resend,
     ResendAll,
     Review,
+    Ruled,
     Says,
     Settings,
     Side,
     Slow,
     Step,
     Story,
+    Sweep,
     Throttle,
     Tick,
     Twice,
@@ -137,4 +139,65 @@ def test_an_accident_breaks_no_guarantee(
     happened: Counter[str] = Counter()
     for seed in range(seeds):
         happened.update(tell(Story(seed, Settings(limits=(limit,)), steps), open_store))
+    assert not [accident for accident in accidents if not happened[accident]], happened
+
+
+def _dying_at_each_call(calls: int, *after: Step) -> tuple[Step, ...]:
+    """Return so many drafts, whose workers die one call later each time, and what happens after each."""
+    return tuple(
+        one
+        for call in range(1, calls + 1)
+        for one in (Crash(Function.DRAFT, call, DIES[call % 2]), ByHand(items=2), Wait(1), *after, Wait(40))
+    )
+
+
+@pytest.mark.parametrize(("open_store", "seeds"), [(OnSqlite, 8), (OnDynamoDb, 3)])
+@pytest.mark.parametrize(
+    ("ruled", "steps", "accidents"),
+    [
+        pytest.param(
+            Ruled(supersede=True),
+            _dying_at_each_call(14),
+            ("drafts superseded by draft", "drafts superseded by recover"),
+            id="who replaces an older draft dies at any call of it",
+        ),
+        pytest.param(
+            Ruled(supersede=True),
+            tuple(
+                step
+                for call in range(7, 15)
+                for step in (
+                    *(ByHand(), Wait(2), Crash(Function.DRAFT, call, DIES[call % 2]), ByHand(), Wait(1)),
+                    *(Review(nth=1, verdicts=(Verdict.APPROVE, Verdict.REJECT)), Wait(40)),
+                )
+            ),
+            ("crashes after a call of draft", "decisions answered 200", "rows became superseded (replaced)"),
+            id="a newer draft is decided before the older one is withdrawn",
+        ),
+        pytest.param(
+            Ruled(names=True),
+            _dying_at_each_call(14),
+            ("drafts superseded by draft", "drafts superseded by recover"),
+            id="a draft names those whose place it takes, and its worker dies",
+        ),
+        pytest.param(
+            Ruled(unread=True),
+            _dying_at_each_call(14, Review()),
+            ("drafts that nobody reviews", "rows became published"),
+            id="whose drafts nobody reviews dies at any call",
+        ),
+        pytest.param(
+            Ruled(expire_hours=1),
+            (ByHand(), Wait(60), Sweep(), Review(), Wait(5)) * 6,
+            ("rows became expired (undecided)", "rows became approved"),
+            id="a draft expires at the moment of its decision",
+        ),
+    ],
+)
+def test_an_accident_leaves_no_draft_that_its_rules_take_away(
+    open_store: Callable[[World], Opened], seeds: int, ruled: Ruled, steps: tuple[Step, ...], accidents: tuple[str, ...]
+) -> None:
+    happened: Counter[str] = Counter()
+    for seed in range(seeds):
+        happened.update(tell(Story(seed, Settings(limits=(3,), rules=(ruled,)), steps), open_store))
     assert not [accident for accident in accidents if not happened[accident]], happened

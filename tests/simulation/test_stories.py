@@ -39,6 +39,9 @@ LEAST_OF_A_HUNDRED = {
     "rows became skipped (gate)": 20,
     "dead: sent": 10,
     "dead: discarded": 8,
+    "rows became expired (undecided)": 5,
+    "rows became superseded (replaced)": 2,
+    "drafts that nobody reviews": 5,
 }
 """What must at least have happened in a hundred stories that are not idle: a quarter to a third of what does."""
 ENOUGH = 100
