@@ -44,6 +44,9 @@ TARGETS = (
     Target("functions/recover/abandoned.py"),
     Target("functions/recover/unsent.py"),
     Target("functions/recover/sweep.py"),
+    Target("functions/recover/stale.py"),
+    Target("functions/draft/draft_rules.py"),
+    Target("layers/galley/galley/withdrawing.py"),
 )
 """Without listings, the notation of values, and the words of errors: no guarantee rests on those."""
 

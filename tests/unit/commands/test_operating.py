@@ -15,8 +15,9 @@ import typer
 from galley.drafts import Attachment, Draft, Item
 from galley.instants import utc_now
 from galley.queue import DeadLetter, DeadTick
+from galley.rules import Review, Rules
 from galley.runs import RejectReason, RunKey, Status
-from galley.store import Bill, Claimed, Limits, Paused, Reject, Settled
+from galley.store import Bill, Claimed, Expire, Limits, Paused, Reject, Settled
 from galley_cli.checkout import Checkout
 from galley_cli.local.queue import SqliteQueues
 from galley_cli.local.state import StateDirectory
@@ -120,6 +121,50 @@ def test_g7_a_decision_needs_the_hash_of_the_text_that_was_read(galley: Galley, 
     second = galley("drafts", "reject", RUN, "--reason", "tone", "--yes")
     assert second[0] == 1
     assert "was already approved by" in second[2]
+
+
+def stored(state: StateDirectory, rules: Rules) -> str:
+    """Store a draft with rules, two days after the first, and return its run."""
+    slot = SLOT + timedelta(days=2)
+    store = SqliteStore(state)
+    claimed = store.claim(message(slot=slot), Limits(3, None, 0), owner="c", now=slot, lease_until=slot)
+    assert isinstance(claimed, Claimed)
+    assert isinstance(store.store(claimed.run, DRAFT, {}, Bill(), now=slot, rules=rules), Settled)
+    return str(claimed.run.key)
+
+
+def test_urgent_drafts_are_listed_first_with_the_time_until_they_expire(galley: Galley, state: StateDirectory) -> None:
+    urgent = stored(state, Rules(expires=SLOT + timedelta(days=3), urgent=True))
+    listed = loaded(galley("drafts", "list", "--json"))["drafts"]
+    assert [(one["run"], one["urgent"], one["expires"]) for one in listed] == [
+        (urgent, True, "2026-11-30T06:00:00Z"),
+        (RUN, False, None),
+    ]
+    table = " ".join(galley("drafts", "list")[1].split())
+    assert "urgent: Friday" in table
+    assert "2026-11-30 06:00Z" in table
+    assert "expires 2026-11-30 06:00Z, if nobody decides on it" in galley("drafts", "show", urgent)[1]
+    assert "expires" not in galley("drafts", "show", RUN)[1]
+
+
+@pytest.mark.guarantee("G8")
+def test_g8_a_draft_that_nobody_reviews_is_shown_as_such(galley: Galley, state: StateDirectory) -> None:
+    unread = stored(state, Rules(review=Review.NONE))
+    shown = galley("drafts", "show", unread)[1]
+    assert shown.startswith("Nobody reviews this draft: it is sent unread (review = none).")
+    assert f"run {unread}, approved, not reviewed;" in shown
+    assert "approved, not reviewed" in " ".join(galley("runs", "list")[1].split())
+    assert galley("drafts", "approve", unread, "--yes")[2].endswith("there is nothing to decide\n")
+    assert "Nobody reviews" not in galley("drafts", "show", RUN)[1]
+
+
+def test_a_withdrawn_draft_is_shown_with_the_reason(galley: Galley, state: StateDirectory) -> None:
+    store = SqliteStore(state)
+    run = store.run(RunKey.parse(RUN))
+    assert run is not None
+    store.withdraw(run, Expire(), now=SLOT)
+    assert "expired: nobody decided on it until 2026-11-27T06:00:00Z" in galley("drafts", "show", RUN)[1]
+    assert galley("drafts", "list")[1] == "No draft waits.\n"
 
 
 def test_a_rejection_keeps_its_reason_and_words(galley: Galley, state: StateDirectory) -> None:

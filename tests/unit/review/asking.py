@@ -10,6 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 import review
 from galley.drafts import Channel, Draft, Item
 from galley.instants import format_instant
+from galley.rules import NO_RULES, Rules
 from galley.runs import Run, Usage
 from galley.store import Bill, Claimed, Limits, Settled, Store
 from support.outside import SLOT, Context, Outside, message
@@ -102,11 +103,13 @@ class DeskClient:
         body = {"version": run.version, "text_hash": run.text_hash, **fields}
         return self.ask("POST", f"{path_of(run)}/{verdict}", body, claims=CLAIMS[by])
 
-    def pending(self, slot: datetime = SLOT, drafter: str = "daily-digest", draft: Draft = DRAFT) -> Run:
-        """Put a draft before the reviewers, forty seconds after its slot."""
+    def pending(
+        self, slot: datetime = SLOT, drafter: str = "daily-digest", draft: Draft = DRAFT, rules: Rules = NO_RULES
+    ) -> Run:
+        """Put a draft before the reviewers, or past them, forty seconds after its slot."""
         claimed = self.claimed(slot, drafter)
         bill = Bill(Usage(1200, 300), 2_700_000, draft.model)
-        stored = self.store.store(claimed, draft, {}, bill, now=slot + timedelta(seconds=40))
+        stored = self.store.store(claimed, draft, {}, bill, now=slot + timedelta(seconds=40), rules=rules)
         assert isinstance(stored, Settled)
         return stored.run
 

@@ -15,8 +15,9 @@ import pytest
 import review
 from galley.drafts import text_hash
 from galley.retry import NeverSucceeds
-from galley.runs import Run, SkipReason, Status, iso_week
-from galley.store import DrafterState, RowsDisagree, StoreBusy
+from galley.rules import Review, Rules
+from galley.runs import Run, RunKey, SkipReason, Status, iso_week
+from galley.store import DrafterState, Expire, RowsDisagree, StoreBusy, Supersede, Withdrawal
 from support.outside import SLOT, Outside, event, message
 from unit.review.asking import BODY, TITLE, Answer, DeskClient, path_of
 
@@ -93,6 +94,37 @@ def test_a_second_reviewer_gets_the_first_ones_decision(desk: DeskClient) -> Non
     assert answer.json["run"]["decision"]["reviewer"] == "ben (sub-ben)"
     assert answer.json["run"]["decision"]["words"] == "The date is wrong."
     assert "was already rejected (inaccurate) by ben (sub-ben)" in answer.line
+
+
+@G7
+@pytest.mark.parametrize(
+    ("why", "line"),
+    [
+        (Expire(), "expired (undecided): nobody decided on it until 2026-11-27T06:10:00Z"),
+        (
+            Supersede(RunKey("daily-digest", SLOT + timedelta(days=1))),
+            "superseded (replaced): the draft of daily-digest:2026-11-28T06:00:00Z took its place",
+        ),
+    ],
+)
+def test_a_decision_on_a_draft_that_was_withdrawn_is_told_why(desk: DeskClient, why: Withdrawal, line: str) -> None:
+    run = desk.pending()
+    desk.store.withdraw(run, why, now=desk.outside.at)
+    answer = desk.decide("approve", run)
+    assert answer.status == 409
+    assert answer.line == f"daily-digest:2026-11-27T06:00:00Z is {line}; there is nothing to decide"
+    assert desk.get("/drafts").json["drafts"] == []
+
+
+@G7
+def test_a_draft_that_nobody_reviews_cannot_be_decided(desk: DeskClient) -> None:
+    run = desk.pending(rules=Rules(review=Review.NONE))
+    answer = desk.decide("reject", run, reason="tone")
+    assert answer.status == 409
+    assert answer.line == (
+        "daily-digest:2026-11-27T06:00:00Z is approved and was never to be reviewed (review = none);"
+        " there is nothing to decide"
+    )
 
 
 @G7

@@ -9,6 +9,7 @@ import pytest
 
 import review
 from galley.drafts import Attachment, Draft, Item
+from galley.rules import Review, Rules
 from galley.runs import SkipReason, Status
 from galley.settings import ReviewSettings
 from galley.store import Bill
@@ -52,6 +53,29 @@ def test_a_long_list_comes_in_pages(desk: DeskClient) -> None:
     assert len(first["drafts"]) == 25
     assert second["next"] is None
     assert {one["run"] for one in first["drafts"] + second["drafts"]} == keys
+
+
+def test_urgent_drafts_stand_first_on_the_first_page_and_say_until_when_they_wait(desk: DeskClient) -> None:
+    for hour in range(30):
+        desk.pending(SLOT - timedelta(hours=hour))
+    rules = Rules(expires=SLOT + timedelta(hours=2), urgent=True)
+    alert = desk.pending(SLOT, "hourly-monitor", rules=rules)
+    listed = desk.get("/drafts").json["drafts"]
+    assert [(one["urgent"], one["expires"]) for one in listed] == [
+        (True, "2026-11-27T08:00:00Z"),
+        *[(False, None)] * 24,
+    ]
+    assert listed[0]["run"] == str(alert.key)
+    shown = desk.get(path_of(alert)).json["run"]
+    assert (shown["urgent"], shown["expires"], shown["review"]) == (True, "2026-11-27T08:00:00Z", "required")
+
+
+def test_a_draft_that_nobody_reviews_waits_for_nobody_and_says_so(desk: DeskClient) -> None:
+    run = desk.pending(rules=Rules(review=Review.NONE))
+    assert desk.get("/drafts").json["drafts"] == []
+    shown = desk.get(path_of(run)).json["run"]
+    assert (shown["status"], shown["review"]) == ("approved", "none")
+    assert (shown["decision"]["reviewer"], shown["decision"]["read_hash"]) == ("none (review = none)", "")
 
 
 def test_an_unreadable_text_hides_no_other_draft(desk: DeskClient, tmp_path: Path) -> None:
