@@ -71,6 +71,7 @@ class _Withdrawing:
         while True:
             page = self.store.history(drafter, after=after)
             runs.extend(page.runs)
+            self.broken.extend(page.unreadable)
             after = page.next
             if after is None or (page.runs and page.runs[-1].slot <= oldest):
                 return runs

@@ -96,12 +96,27 @@ def test_a_newer_draft_replaces_older_ones_though_it_was_decided_meanwhile(
 
 def test_a_newer_draft_is_found_behind_a_page_of_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     history = store.history
-    monkeypatch.setattr(store, "history", lambda drafter, after=None: history(drafter, limit=1, after=after))
-    older, newer, newest = drafted(store, 0, SUPERSEDES), drafted(store, 1, SUPERSEDES), drafted(store, 2)
+    asked: list[str | None] = []
+
+    def one_at_a_time(drafter: str, after: str | None = None) -> Page:
+        """Give one run on a page, and before the first a page of which no row can be read."""
+        asked.append(after)
+        return (
+            Page((), ("run x: no",), "~")
+            if after is None
+            else history(drafter, limit=1, after=after.strip("~") or None)
+        )
+
+    monkeypatch.setattr(store, "history", one_at_a_time)
+    decided(store, drafted(store, 0), Approve())
+    older, newer, newest = drafted(store, 1, SUPERSEDES), drafted(store, 2, SUPERSEDES), drafted(store, 3)
     decided(store, newer, Approve())
 
-    assert withdraw_stale(store, now=SLOT + 3 * DAY).superseded == (str(older.key),)
+    withdrawn = withdraw_stale(store, now=SLOT + 4 * DAY)
+
+    assert (withdrawn.superseded, withdrawn.broken) == ((str(older.key),), ("run x: no",))
     assert status(store, newest) is Status.PENDING
+    assert len(asked) == 4  # no page behind that of the oldest undecided draft
 
 
 def test_an_earlier_slot_that_was_drafted_later_stays(store: Store) -> None:
