@@ -178,6 +178,8 @@ def test_a_sweep_sends_what_is_in_its_grace_and_records_what_is_not(
         ],
         "ended": [],
         "sent_again": [],
+        "expired": [],
+        "superseded": [],
         "overdue": ["hourly-monitor:2026-11-27T06:00:00Z"],
         "broken": [],
         "unfinished": [],

@@ -16,6 +16,7 @@ import time_machine
 
 from e2e.on_moto import GROUP, Moto, moto_stack
 from galley import system
+from galley.rules import NO_RULES, Rules
 from galley.runs import Origin, RunKey, RunMessage, SkipReason, Status
 from galley.store import Approve, Bill, Claimed, Limits, Settled
 from galley_cli.sample_material import put_samples
@@ -87,8 +88,8 @@ READS_ITS_CURSORS = [TRANSACTION, QUERY, TRANSACTION]
 DRAFTED: Mapping[str, list[str]] = dict.fromkeys(RUNS, READS_ITS_CURSORS)
 """What a drafted run asks of DynamoDB, whatever its shape."""
 
-LISTED = 5
-"""The listings of the queued and the begun runs that a sweep reads, whatever there is."""
+LISTED = 6
+"""The listings of the queued, the begun and the pending runs that a sweep reads, whatever there is."""
 
 
 def deliver(stack: Moto, run: RunMessage) -> None:
@@ -106,14 +107,14 @@ def status_of(stack: Moto, key: RunKey) -> tuple[Status, str | None]:
     return run.status, run.reason
 
 
-def fill(stack: Moto, drafter: str, *, rows: int, pending: int) -> None:
+def fill(stack: Moto, drafter: str, *, rows: int, pending: int, rules: Rules = NO_RULES) -> None:
     """Give a drafter so many earlier runs, of which so many wait for a decision."""
     for number in range(rows):
         run = message(drafter, SLOT - timedelta(days=1 + number), origin=Origin.BACKFILL)
         limits = Limits(rows, None, 0)
         claimed = stack.store.claim(run, limits, owner="a", now=NOW, lease_until=NOW + timedelta(minutes=6))
         assert isinstance(claimed, Claimed)
-        settled = stack.store.store(claimed.run, A_DRAFT, {}, Bill(), now=NOW)
+        settled = stack.store.store(claimed.run, A_DRAFT, {}, Bill(), now=NOW, rules=rules)
         assert isinstance(settled, Settled)
         if number >= pending:
             read = settled.run
@@ -225,3 +226,23 @@ def test_a_sweep_asks_for_what_changed_and_what_is_due_and_for_nothing_else(stac
     with time_machine.travel(SLOT + timedelta(minutes=85), tick=False):
         stack.invoke("recover", {})
     assert Counter(sent.of("dynamodb")) == {QUERY: LISTED + 2, TRANSACTION: 1}, "it has one, and the mark goes on"
+
+
+def test_a_sweep_asks_once_for_each_drafter_with_rules_whatever_waits_and_once_for_each_that_it_withdraws(
+    stack: Moto, sent: Sent
+) -> None:
+    fill(stack, "weekly-report", rows=4, pending=4)
+    stack.invoke("recover", {})
+    sent.forget()
+    stack.invoke("recover", {})
+    assert Counter(sent.of("dynamodb")) == {QUERY: LISTED + 1}, "what waits has no rules"
+
+    fill(stack, "daily-digest", rows=12, pending=3, rules=Rules(expires=NOW + timedelta(days=1)))
+    sent.forget()
+    stack.invoke("recover", {})
+    assert Counter(sent.of("dynamodb")) == {QUERY: LISTED + 2}
+
+    fill(stack, "nightly-sync", rows=3, pending=3, rules=Rules(expires=NOW))
+    sent.forget()
+    assert len(stack.invoke("recover", {})["expired"]) == 3
+    assert Counter(sent.of("dynamodb")) == {QUERY: LISTED + 3, TRANSACTION: 3}
