@@ -21,8 +21,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[str
     """Sweep once and return what was done.
 
     The runs that were caught up, skipped, ended and sent again, those whose drafts expired or were superseded, those
-    that are overdue, a line for what is broken, a line for what is left to the next sweep because the time was up, and a
-    line for each schedule that is deleted.
+    that are overdue, a line for what is broken, a line for what is left to the next sweep because the time was up, and
+    a line for each schedule that is deleted.
 
     Raises:
         galley.retry.RetryLater: when the table or Scheduler gives no answer; the next sweep does the rest.
