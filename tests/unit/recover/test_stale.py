@@ -9,7 +9,19 @@ from galley import observe, system
 from galley.drafts import Draft
 from galley.rules import NO_RULES, Rules
 from galley.runs import RejectReason, Run, Status
-from galley.store import Approve, Bill, Claimed, Limits, Page, Reject, RowsDisagree, Settled, Store, StoreBusy
+from galley.store import (
+    Approve,
+    Bill,
+    Claimed,
+    Limits,
+    Page,
+    Reject,
+    RowsDisagree,
+    Settled,
+    Store,
+    StoreBusy,
+    UnreadableRow,
+)
 from stale import withdraw_stale
 from support.outside import SLOT, Context, FixedSchedules, Outside, RecordingQueue, event, message
 
@@ -164,9 +176,16 @@ def test_a_drafter_without_rules_costs_no_request(store: Store, monkeypatch: pyt
     assert withdraw_stale(store, now=SLOT + DAY).broken == ()
 
 
-@pytest.mark.parametrize("error", [StoreBusy("others hold the rows"), RowsDisagree("it was written by hand")])
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (StoreBusy("others hold the rows"), "daily-digest:2026-11-27T06:00:00Z: others hold the rows"),
+        (RowsDisagree("it was written by hand"), "daily-digest:2026-11-27T06:00:00Z: it was written by hand"),
+        (UnreadableRow("run x: no"), "run x: no"),
+    ],
+)
 def test_one_that_cannot_be_withdrawn_stops_no_other(
-    store: Store, monkeypatch: pytest.MonkeyPatch, error: StoreBusy | RowsDisagree
+    store: Store, monkeypatch: pytest.MonkeyPatch, error: Exception, line: str
 ) -> None:
     first, second = drafted(store, 0, EXPIRES), drafted(store, 1, EXPIRES)
     withdraw = store.withdraw
@@ -180,7 +199,7 @@ def test_one_that_cannot_be_withdrawn_stops_no_other(
     withdrawn = withdraw_stale(store, now=SLOT + 2 * DAY)
 
     assert withdrawn.expired == (str(second.key),)
-    assert withdrawn.broken == (f"{first.key}: {error.detail}",)
+    assert withdrawn.broken == (line,)
 
 
 def test_drafts_expire_although_their_drafters_history_cannot_be_had(
@@ -196,6 +215,17 @@ def test_drafts_expire_although_their_drafters_history_cannot_be_had(
 
     assert withdrawn.expired == (str(run.key),)
     assert withdrawn.broken == ("daily-digest: no answer",)
+
+
+def test_a_drafter_whose_history_ends_before_its_oldest_draft_is_done_with(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = drafted(store, 0, EXPIRES)
+    monkeypatch.setattr(store, "history", lambda drafter, after=None: Page((), ("run x: no",)))
+
+    withdrawn = withdraw_stale(store, now=SLOT + DAY)
+
+    assert (withdrawn.expired, withdrawn.broken) == ((str(run.key),), ("run x: no",))
 
 
 def test_a_row_that_cannot_be_read_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
