@@ -83,4 +83,10 @@ EQUIVALENT: dict[str, str] = {
     "unsent.py _waits: without `and run.status is Status.QUEUED or run.lease_is_dead(now)`": (
         "a run without an owner has no lease that could live, and only queued and begun runs are listed"
     ),
+    "withdrawing.py replaces: `older.slot < newer.slot` becomes <=": (
+        "a draft of the same slot was turned away before; no run replaces itself"
+    ),
+    "withdrawing.py withdraw: `case Conflict() | NoSuchRun()` is not told apart": (
+        "without the case the function ends, and that returns None too; the case is there so that each is named"
+    ),
 }
