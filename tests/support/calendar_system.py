@@ -22,6 +22,7 @@ from galley_cli.local.state import StateDirectory
 from galley_cli.local.store import SqliteStore
 from shapes.shape import Assignment, Material
 from support.outside import FixedSchedules
+from stale import withdraw_stale
 from sweep import Swept, sweep
 from writing import Answer, Brief
 
@@ -53,6 +54,7 @@ class CalendarSystem:
     definitions: tuple[ScheduleDefinition, ...]
     pending_limit: int = 1_000
     visibility: timedelta = 30 * MINUTE
+    expire_hours: int | None = None
     calls: list[datetime] = field(default_factory=list)
     swept: list[Swept] = field(default_factory=list)
     most_at_once: int = 0
@@ -92,7 +94,8 @@ class CalendarSystem:
         self.queue.send(messages_of(read_tick(sent), arrived=self.at, trace="tick"))
 
     def sweep(self) -> Swept:
-        """Sweep once."""
+        """Sweep once, and withdraw what is past its time."""
+        withdraw_stale(self.store, now=self.at)
         done = sweep(self.schedules, self.store, self.queue, now=self.at, trace="sweep", remaining=lambda: HOUR)
         self.swept.append(done)
         return done
@@ -140,6 +143,7 @@ class CalendarSystem:
                 "shape": "digest",
                 "instructions": "Be short.",
                 "pending_limit": self.pending_limit,
+                "expire_hours": self.expire_hours,
                 "sources": [{"kind": "mail", "id": "inbox", "prefix": "mail/"}],
             }
         )

@@ -155,6 +155,18 @@ def test_g2_a_gate_that_stays_full_is_told_at_each_slot_and_opens_with_the_first
     assert system.became()[-1] == "pending"
 
 
+@pytest.mark.guarantee("G2")
+def test_g2_a_gate_that_nobody_opens_opens_by_itself_where_old_drafts_expire(start: Start) -> None:
+    """https://github.com/gagan114662/os1-samantha/issues/146
+
+    Items for review had no end, and old ones blocked new ones.
+    """
+    system = start(pending_limit=3, expire_hours=6 * 24 + 12)
+    system.until(SLOT + 8 * DAY + HOUR)
+    assert system.became() == ["expired"] * 2 + ["pending"] + ["gate"] * 4 + ["pending"] * 2
+    assert system.store.drafter("daily-digest").pending == 3
+
+
 @pytest.mark.guarantee("G1")
 def test_g1_two_schedules_of_one_job_make_one_draft_for_a_slot(start: Start) -> None:
     """https://github.com/langchain-ai/managed-deepagents/issues/1
