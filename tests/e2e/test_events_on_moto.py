@@ -153,7 +153,7 @@ def test_an_unreadable_message_is_a_dead_letter_that_says_why_and_does_not_come_
     assert (letter.body, letter.run) == (event(name)["Records"][0]["body"], None)
     assert (letter.reason, letter.error_type, letter.attempts) == ("invalid_message", "InvalidMessage", 1)
     assert (letter.first, letter.last) == (NOW, NOW)
-    for said in ("slot is", "2026-11-27T06:00:00", "origin is missing", "contract is missing"):
+    for said in ("slot: ", "2026-11-27T06:00:00", "origin is missing", "contract is missing"):
         assert said in letter.detail
     assert moto.store.history("daily-digest").runs == ()
 
@@ -177,6 +177,7 @@ def test_a_sweep_sends_what_is_in_its_grace_and_records_what_is_not(
             "nightly-sync:2026-11-26T15:30:00Z",
         ],
         "ended": [],
+        "gone": [],
         "sent_again": [],
         "expired": [],
         "superseded": [],

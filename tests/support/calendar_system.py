@@ -21,8 +21,8 @@ from galley_cli.local.queue import SqliteQueues
 from galley_cli.local.state import StateDirectory
 from galley_cli.local.store import SqliteStore
 from shapes.shape import Assignment, Material
-from support.outside import FixedSchedules
 from stale import withdraw_stale
+from support.outside import FixedSchedules
 from sweep import Swept, sweep
 from writing import Answer, Brief
 
