@@ -29,6 +29,7 @@ from galley.retry import (
 from galley.runs import Run, RunKey, SkipReason, Status
 from galley.store import NO_CURSORS, Bill, Cursor, LeaseLost, Settled, StoreBusy
 from galley.texts import clip_bytes
+from grounding import told
 from rejected_drafts import StoredRejections
 from shapes import digest, monitor, report, sync
 from shapes.shape import Assignment, Material, Shape
@@ -115,12 +116,14 @@ class ClaimedRun:
             max_output_tokens=drafter.max_output_tokens,
         )
         answer = self._call(brief)
-        title, body, warnings = compose(read_answer(answer, brief), brief)
+        composed = compose(read_answer(answer, brief), brief)
+        if drafter.strict and composed.findings:
+            raise NeverSucceeds("not_grounded", "; ".join(told(composed.findings)))
         draft = Draft(
-            title=title,
-            body=marked(body, drafter.review),
+            title=composed.title,
+            body=marked(composed.body, drafter.review),
             items=_shown(material.items),
-            warnings=(*material.warnings, *warnings),
+            warnings=(*material.warnings, *composed.warnings),
             model=answer.model,
             channels=drafter.destinations,
             attachments=material.attachments,

@@ -51,6 +51,7 @@ class Drafter(Strict):
     ``daily_budget_usd`` is the ceiling for a UTC day; without one the cost is only booked.
     A draft that is undecided ``expire_hours`` after it was drafted expires; with ``supersede`` a newer one replaces the
     older ones that are undecided. ``review`` says whether a person must approve a draft before it is sent.
+    ``strict`` lets a draft fail whose words its sources do not bear out, instead of standing with warnings.
     """
 
     name: DrafterName
@@ -68,6 +69,7 @@ class Drafter(Strict):
     expire_hours: Count | None = Field(default=None, le=24 * 366)
     supersede: bool = Field(default=False, strict=True)
     review: Review = Review.REQUIRED
+    strict: bool = Field(default=False, strict=True)
     channels: tuple[ChannelSetting, ...] = (ChannelSetting(kind="s3"),)
     digest: DigestSettings | None = None
 

@@ -5,8 +5,8 @@ themselves, and whatever its own text contributes beyond words is taken out and 
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -16,8 +16,9 @@ from galley.explain import explain
 from galley.instants import format_instant
 from galley.retry import NeverSucceeds, RetryLater
 from galley.runs import Usage
-from galley.texts import clip, listed
-from inert import Inert, defang, inert_line, inert_text, plain_line, target
+from galley.texts import clip, counted, listed
+from grounding import Facts, Finding, Kind, Passage, Place, around, told, ungrounded
+from inert import Inert, Own, defang, hosts_of, inert_line, inert_text, mailboxes_in, plain_line, target
 
 OFFLINE = "offline"
 """The name of the model that is none: an extract of the items."""
@@ -29,6 +30,8 @@ OFFLINE_NOTICE = (
 _NOT_READ = " **not read, over the input limit**"
 _TITLE_LIMIT = 200
 _NAMED = 10
+_HEADING_SHOWN = 60
+_AROUND_SHOWN = 160
 
 
 NO_HEADING = "(no title)"
@@ -79,22 +82,47 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a draft in the model's words; ``cites`` are ids of items of the brief."""
+    """A part of a draft in the model's words.
+
+    ``cites`` are ids of items of the brief, ``unknown`` what was cited and is none.
+    """
 
     heading: str
     text: str
     cites: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """An answer that is fit for a draft. ``notice`` is the line that the draft begins with, "" if none."""
+    """An answer that is fit for a draft. ``notice`` is the line that the draft begins with, "" if none.
+
+    ``notes`` are warnings about what the model read and cited that nothing in the text is the cause of.
+    """
 
     title: str
     sections: tuple[Section, ...]
     notice: str = ""
     left_out: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """A draft's title (plain text), its body (Markdown) and what a reviewer must know of them.
+
+    ``findings`` are about the model's own words: what the sources do not bear out, and what no draft may say.
+    """
+
+    title: str
+    body: str
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A line for each warning that stands beside the draft."""
+        return (*self.notes, *told(self.findings))
 
 
 class _Part(BaseModel):
@@ -131,9 +159,13 @@ def read_answer(answer: Answer, brief: Brief) -> Writing:
         raise NeverSucceeds("empty_answer", "the model finished without writing any text")
     known = {item.id for item in brief.items}
     cited = [tuple(dict.fromkeys(cite.strip().strip("[]") for cite in part.cites)) for part in parts]
-    unknown = sorted({cite for cites in cited for cite in cites if cite not in known})
     sections = tuple(
-        Section(part.heading, part.text, tuple(cite for cite in cites if cite in known))
+        Section(
+            part.heading,
+            part.text,
+            cites=tuple(cite for cite in cites if cite in known),
+            unknown=tuple(cite for cite in cites if cite not in known),
+        )
         for part, cites in zip(parts, cited, strict=True)
     )
     return Writing(
@@ -141,25 +173,37 @@ def read_answer(answer: Answer, brief: Brief) -> Writing:
         sections=sections,
         notice=OFFLINE_NOTICE if answer.model == OFFLINE else "",
         left_out=answer.left_out,
-        warnings=(*_about_input(answer, brief), *_about_cites(unknown, sections, known)),
+        notes=(*_about_input(answer, brief), *_about_cites(sections, known)),
     )
 
 
-def compose(writing: Writing, brief: Brief) -> tuple[str, str, tuple[str, ...]]:
-    """Return a draft's title (plain text), its body (Markdown) and the warnings that stand beside it.
+def compose(writing: Writing, brief: Brief) -> Composed:
+    """Return the draft that is made of a writing, and what is to be said of it.
 
     Every link in the body is the own address of an item of the brief. Text of the model and of the items is inert
-    Markdown: addresses that are no item's, images and HTML are taken out, and a warning names them.
+    Markdown: addresses that are no item's, images and HTML are taken out, mentions are made harmless, and a warning
+    names each with its place. So it does each number, date and time in the model's words that no source has.
     """
     items = {item.id: item for item in brief.items}
     cites = {item.id: _cite(item) for item in brief.items}
-    known = {item.link: cites[item.id] for item in brief.items if item.link}
-    title = plain_line(writing.title, _TITLE_LIMIT)
-    made: list[Inert] = [title]
+    own = Own(
+        links={item.link: cites[item.id] for item in brief.items if item.link},
+        hosts=hosts_of(item.link for item in brief.items if item.link),
+        mailboxes=mailboxes_in(text for item in brief.items for text in (item.author or "", item.source)),
+    )
+    title = plain_line(writing.title, _TITLE_LIMIT, own)
+    findings = list(_about_markup(title, writing.title, Place(0), own))
+    passages = [Passage(title.words, Place(0), _cited_counts(writing.sections, len(items)))]
     blocks = [writing.notice] if writing.notice else []
-    for section in writing.sections:
-        heading, text = inert_line(section.heading, _TITLE_LIMIT), inert_text(section.text, known)
-        made += [heading, text]
+    for number, section in enumerate(writing.sections, start=1):
+        heading, text = inert_line(section.heading, _TITLE_LIMIT, own), inert_text(section.text, own)
+        place = Place(number, plain_line(section.heading, _HEADING_SHOWN, own).markdown)
+        counts = _cited_counts((section,), len(items)) | {text.markdown.count("\n- ") + text.markdown.startswith("- ")}
+        passages += [Passage(heading.words, place, counts), Passage(text.words, place, counts)]
+        findings += _about_markup(heading, section.heading, place, own)
+        findings += _about_markup(text, section.text, place, own)
+        if section.unknown:
+            findings.append(Finding(Kind.CITE, _unknown(section.unknown), place))
         if section.heading.strip():
             blocks.append(f"## {heading.markdown or NO_HEADING}")
         blocks += [text.markdown] if text.markdown else []
@@ -167,11 +211,15 @@ def compose(writing: Writing, brief: Brief) -> tuple[str, str, tuple[str, ...]]:
             blocks.append(f"Sources: {', '.join(cites[cite] for cite in section.cites)}")
     if brief.figures.strip():
         blocks += ["## Figures", brief.figures.strip()]
+    notes = list(writing.notes)
     if items:
-        lines = [_source(item, note=_NOT_READ if item.id in writing.left_out else "") for item in brief.items]
-        made += lines
+        lines = [_source(item, own, note=_NOT_READ if item.id in writing.left_out else "") for item in brief.items]
+        notes += _about_items(lines, brief)
         blocks += ["## Sources", "\n".join(line.markdown for line in lines)]
-    return title.markdown or brief.title, "\n\n".join(blocks) + "\n", (*writing.warnings, *_about_markup(made, brief))
+    facts = Facts(brief.items, brief.figures, (brief.title, brief.instructions), brief.slot)
+    findings += ungrounded(passages, facts)
+    findings.sort(key=lambda finding: finding.place.section)
+    return Composed(title.markdown or brief.title, "\n\n".join(blocks) + "\n", tuple(findings), tuple(notes))
 
 
 def _check_stop(answer: Answer, brief: Brief) -> None:
@@ -223,22 +271,42 @@ def _about_input(answer: Answer, brief: Brief) -> Iterable[str]:
         yield f"read only in part, {limit}: {', '.join(answer.shortened)}"
 
 
-def _about_cites(unknown: list[str], sections: tuple[Section, ...], known: set[str]) -> Iterable[str]:
-    if unknown:
-        yield f"the model cited what is no item: {listed([repr(clip(cite, 40)) for cite in unknown], _NAMED)}"
+def _about_cites(sections: tuple[Section, ...], known: set[str]) -> Iterable[str]:
     bare = [str(place) for place, section in enumerate(sections, start=1) if not section.cites]
     if known and bare:
         yield f"no item is cited for section {', '.join(bare)}"
 
 
-def _about_markup(made: list[Inert], brief: Brief) -> Iterable[str]:
-    own = {item.link for item in brief.items}
-    addresses = list(dict.fromkeys(address for one in made for address in one.addresses if address not in own))
+def _unknown(cites: tuple[str, ...]) -> str:
+    return listed([repr(clip(plain_line(cite, 40).markdown, 40)) for cite in cites], _NAMED)
+
+
+def _cited_counts(sections: tuple[Section, ...], items: int) -> frozenset[int]:
+    """Return how many items the sections cite, and how many they do not."""
+    cited = len({cite for section in sections for cite in section.cites})
+    return frozenset({cited, items - cited})
+
+
+def _about_markup(made: Inert, written: str, place: Place, own: Own) -> Iterator[Finding]:
+    """Return what was taken out of a text of the model's, each with the words that stood around it."""
+    for kind, named in ((Kind.LINK, made.addresses), (Kind.MENTION, made.mentions)):
+        for name in dict.fromkeys(named):
+            if name in own.links:
+                continue  # an image, of which only the picture was taken out
+            at = written.find(name)
+            words = around(written, at, at + len(name)) if at >= 0 else ""
+            yield Finding(kind, defang(name), replace(place, around=plain_line(words, _AROUND_SHOWN, own).markdown))
+    if made.markup:
+        yield Finding(Kind.MARKUP, counted(made.markup, "piece", "pieces"), place)
+
+
+def _about_items(made: list[Inert], brief: Brief) -> Iterable[str]:
+    addresses = list(dict.fromkeys(address for one in made for address in one.addresses))
     if addresses:
-        yield f"taken out, links that are no item's: {listed([*map(defang, addresses)], _NAMED)}"
+        yield f"taken out of the titles of items, links: {listed([*map(defang, addresses)], _NAMED)}"
     markup = sum(one.markup for one in made)
     if markup:
-        yield f"taken out, HTML and images: {markup}"
+        yield f"taken out of the titles of items, HTML and images: {markup}"
     for item in brief.items:
         if item.link and target(item.link) is None:
             yield f"the address of {item.id} is not one that can be linked: {defang(item.link)}"
@@ -249,9 +317,9 @@ def _cite(item: Item) -> str:
     return f"[{name}]({link})" if link else name
 
 
-def _source(item: Item, *, note: str) -> Inert:
-    title, source = inert_line(item.title, _TITLE_LIMIT), inert_line(item.source, 100)
-    author = inert_line(item.author or "", 100)
+def _source(item: Item, own: Own, *, note: str) -> Inert:
+    title, source = inert_line(item.title, _TITLE_LIMIT, own), inert_line(item.source, 100, own)
+    author = inert_line(item.author or "", 100, own)
     link = target(item.link)
     name = title.markdown or "(no title)"
     published = format_instant(item.published) if item.published else ""

@@ -147,8 +147,8 @@ class ObviousWay:
             max_output_tokens=drafter.max_output_tokens,
         )
         answer = self.model.write(brief, remaining=timedelta(minutes=5))
-        title, body, _ = compose(read_answer(answer, brief), brief)
-        words = {**run, "pending_of": message.drafter, "status": "pending", "title": title, "body": body}
+        made = compose(read_answer(answer, brief), brief)
+        words = {**run, "pending_of": message.drafter, "status": "pending", "title": made.title, "body": made.body}
         now = format_instant(NOW)
         words |= {"model": answer.model, "created": now, "items": "\n".join(item.text for item in material.items)}
         words |= {"attachments": "\n".join(attachment.text for attachment in material.attachments)}

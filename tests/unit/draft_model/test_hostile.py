@@ -77,10 +77,10 @@ def test_our_own_hostile_material_stays_inert_in_the_hands_of_an_obedient_model(
     fake.always(obeys)
     for brief in items_of(iter(OURS)):
         writing = read_answer(AnthropicModel(_key).write(brief, remaining=timedelta(minutes=1)), brief)
-        title, body, warnings = compose(writing, brief)
-        check(body, title, brief)
-        assert any("evil" in warning for warning in warnings)
-        assert not any("https://evil" in warning for warning in warnings)
+        made = compose(writing, brief)
+        check(made.body, made.title, brief)
+        assert any("evil" in warning for warning in made.warnings)
+        assert not any("https://evil" in warning for warning in made.warnings)
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=f"no shared data at {SHARED}")
@@ -90,8 +90,8 @@ def test_shared_hostile_material_stays_inert_in_the_hands_of_an_obedient_model(f
     for brief in items_of(shared_texts()):
         answer = AnthropicModel(_key).write(brief, remaining=timedelta(minutes=1))
         assert (answer.left_out, answer.shortened) == ((), ())
-        title, body, _ = compose(read_answer(answer, brief), brief)
-        check(body, title, brief)
+        made = compose(read_answer(answer, brief), brief)
+        check(made.body, made.title, brief)
         seen += len(brief.items)
     assert seen > 100
 
@@ -99,8 +99,8 @@ def test_shared_hostile_material_stays_inert_in_the_hands_of_an_obedient_model(f
 def test_the_offline_model_is_as_harmless(fake: ModelFake) -> None:
     for brief in items_of(iter(OURS)):
         writing = read_answer(OfflineModel().write(brief, remaining=timedelta(0)), brief)
-        title, body, _ = compose(writing, brief)
-        check(body, title, brief)
+        made = compose(writing, brief)
+        check(made.body, made.title, brief)
 
 
 def test_nothing_that_an_item_says_reaches_the_system_prompt(fake: ModelFake) -> None:

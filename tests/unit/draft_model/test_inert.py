@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from inert import REMOVED, defang, inert_line, inert_text, plain_line, target
+from inert import REMOVED, Own, defang, hosts_of, inert_line, inert_text, mailboxes_in, plain_line, target
 
 HARMLESS = {"p", "ul", "ol", "li", "strong", "br"}
 
@@ -89,7 +89,7 @@ class Rendered(HTMLParser):
     ],
 )
 def test_hostile_text_links_and_loads_nothing(text: str) -> None:
-    for markdown in (inert_text(text, {}).markdown, f"- m1: {inert_line(text, 500).markdown}"):
+    for markdown in (inert_text(text).markdown, f"- m1: {inert_line(text, 500).markdown}"):
         rendered = Rendered(markdown)
         assert rendered.tags <= HARMLESS
         assert rendered.links == []
@@ -112,7 +112,7 @@ NASTY = st.lists(st.sampled_from([*SIGNS, *PIECES, *STARTS]), max_size=40).map("
 @example("[a](b)[a](http://evil.example/)")
 @example("_a_ __b__ *c* ***d*** ~~e~~")
 def test_no_text_whatsoever_becomes_live(text: str) -> None:
-    for markdown in (inert_text(text, {}).markdown, f"- m1: {inert_line(text, 500).markdown}"):
+    for markdown in (inert_text(text).markdown, f"- m1: {inert_line(text, 500).markdown}"):
         rendered = Rendered(markdown)
         assert rendered.tags <= HARMLESS
         assert rendered.links == []
@@ -124,7 +124,7 @@ def test_no_text_whatsoever_becomes_live(text: str) -> None:
 def test_ordinary_words_survive(text: str) -> None:
     words = [word for word in "".join(letter if letter in "ab" else " " for letter in text).split() if len(word) > 2]
     if "<" not in text and "](" not in text and "[" not in text:
-        shown = Rendered(inert_text(text, {}).markdown).shown
+        shown = Rendered(inert_text(text).markdown).shown
         assert all(word in shown for word in words)
 
 
@@ -149,8 +149,9 @@ def test_ordinary_words_survive(text: str) -> None:
         ("Title\n=====", "Title"),
         ("Node.js/Express and file.py, e.g. v1.2/3", "Node.js/Express and file.py, e.g. v1.2/3"),
         ("either/or, 24.5km/h, 10:30, ratio 3:1", "either/or, 24.5km/h, 10:30, ratio 3:1"),
-        ("Write to ben@press.example.", "Write to ben@press.example."),
-        ("Visit Booking.com today", "Visit Booking.com today"),
+        ("Write to ben@press.example.", r"Write to ben\[at\]press\[.\]example."),
+        ("Visit Booking.com today", r"Visit Booking\[.\]com today"),
+        ("models.py, django.db.models and U.S. law, i.e. 1.5", "models.py, django.db.models and U.S. law, i.e. 1.5"),
         ("[1] says so", "\\[1\\] says so"),
         ("See https://evil.example/x, or not.", f"See {REMOVED}, or not."),
         ("(https://evil.example/a_(b))", f"({REMOVED})"),
@@ -158,19 +159,19 @@ def test_ordinary_words_survive(text: str) -> None:
     ],
 )
 def test_text_stays_readable(text: str, markdown: str) -> None:
-    assert inert_text(text, {}).markdown == markdown
+    assert inert_text(text).markdown == markdown
 
 
 def test_an_address_that_is_known_becomes_what_code_says() -> None:
     known = {"https://a.example/x_(y)?q=1&r=2": "[m1](https://a.example)"}
     text = "See https://a.example/x_(y)?q=1&r=2. Or [this](https://a.example/x_(y)?q=1&amp;r=2)."
-    inert = inert_text(text, known)
+    inert = inert_text(text, Own(links=known))
     assert inert.markdown.count("[m1](https://a.example)") == 2
     assert inert.addresses == ()
 
 
 def test_what_was_taken_out_is_reported() -> None:
-    inert = inert_text("<b>x</b> ![p](https://evil.example/p.png) [q](javascript:x) evil.example/y", {})
+    inert = inert_text("<b>x</b> ![p](https://evil.example/p.png) [q](javascript:x) evil.example/y")
     assert inert.addresses == ("https://evil.example/p.png", "javascript:x", "evil.example/y")
     assert inert.markup == 3
 
@@ -185,7 +186,7 @@ def test_an_address_on_the_pages_own_scheme_is_taken_out_whatever_its_host(host:
 
 def test_a_plain_line_is_one_line_without_escapes() -> None:
     line = plain_line("A *title*\r\nBcc: all@evil.example <b>x</b> http://evil.example", 200).markdown
-    assert line == f"A *title* Bcc: all@evil.example x {REMOVED}"
+    assert line == f"A *title* Bcc: all[at]evil[.]example x {REMOVED}"
     assert len(plain_line("x" * 300, 200).markdown) == 200
 
 
@@ -246,5 +247,38 @@ def test_a_defanged_address_can_be_read_but_not_followed() -> None:
 def test_it_takes_time_in_proportion_to_the_text(piece: str) -> None:
     text = piece * (40_000 // len(piece))
     began = time.process_time()
-    inert_text(text, {})
+    inert_text(text)
     assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "mentions"),
+    [
+        ("Hello @channel!", "Hello [at]channel!", ("@channel",)),
+        ("(@here) _@everyone_", "([at]here) _[at]everyone_", ("@here", "@everyone_")),
+        ("<!channel> <!here|here> now", "[at]channel [at]here now", ("@channel", "@channel", "@here", "@here")),
+        ("Ask <@U024BE7LH> or <@W1|ada>", "Ask [at]U024BE7LH or [at]ada", ("@U024BE7LH", "@W1")),
+        ("<!subteam^S123|@all>", "[at]subteam^S123", ("@subteam^S123",)),
+        ("&lt;!channel&gt; &#64;here", "[at]channel [at]here", ("@channel", "@channel", "@here")),
+        ("<!chan<b></b>nel>", "[at]channel", ("@channel", "@channel")),
+        ("\uff20channel", "[at]channel", ("@channel",)),
+        ("in <#C12|general>", "in #general", ()),
+        ("@ada wrote to ada@press.example", "[at]ada wrote to ada[at]press[.]example", ()),
+        ("R@D, a @ b", "R@D, a @ b", ()),
+    ],
+)
+def test_nobody_is_called_by_a_mention(text: str, shown: str, mentions: tuple[str, ...]) -> None:
+    line, block = plain_line(text, 200), inert_text(text)
+    assert line.markdown == shown
+    assert block.words == shown
+    assert set(line.mentions) == set(block.mentions) == set(mentions)
+
+
+def test_what_is_the_items_own_stays_as_it_is() -> None:
+    own = Own(
+        hosts=hosts_of(["https://press.example/1", "ftp://evil.example"]),
+        mailboxes=mailboxes_in(["Ada de Wit <ada.de@press.example>"]),
+    )
+    text = "Press.example is down, says ada.de@press.example; evil.example and eve@press.example are up."
+    told = "Press.example is down, says ada.de@press.example; evil[.]example and eve[at]press.example are up."
+    assert plain_line(text, 200, own).markdown == told

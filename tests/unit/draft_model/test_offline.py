@@ -36,7 +36,7 @@ def test_it_cites_each_item_and_warns_of_nothing() -> None:
     writing = extract(a_brief(an_item(1), an_item(2)))
     assert [section.cites for section in writing.sections] == [("m1",), ("m2",)]
     assert writing.title == "Morning mail: 2 items"
-    assert writing.warnings == ()
+    assert writing.notes == ()
 
 
 def test_it_is_deterministic_and_costs_nothing() -> None:
@@ -48,7 +48,7 @@ def test_it_is_deterministic_and_costs_nothing() -> None:
 
 def test_the_draft_begins_by_saying_what_made_it() -> None:
     brief = a_brief(an_item())
-    _, body, _ = compose(extract(brief), brief)
+    body = compose(extract(brief), brief).body
     assert body.startswith(OFFLINE_NOTICE)
     assert "offline model" in OFFLINE_NOTICE
 

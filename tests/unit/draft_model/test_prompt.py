@@ -161,3 +161,38 @@ def test_the_form_that_is_asked_for_is_the_form_that_is_read() -> None:
     read = writing._Draft.model_json_schema()
     read["properties"]["sections"]["items"] = read["$defs"]["_Part"]
     assert names(ANSWER_SCHEMA) == names(read)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        (0xE0000, 0xE007F),  # tags
+        (0xFE00, 0xFE0F),  # variation selectors
+        (0xE0100, 0xE01EF),  # more of them
+        (0x200B, 0x200F),  # zero width, and marks of direction
+        (0x202A, 0x202E),  # embeddings and overrides of direction
+        (0x2060, 0x2064),  # word joiner, invisible signs
+        (0x2066, 0x206F),  # isolates of direction
+        (0x061C, 0x061C),  # Arabic letter mark
+        (0x180B, 0x180F),  # Mongolian selectors and vowel separator
+        (0x00AD, 0x00AD),  # soft hyphen
+        (0x034F, 0x034F),  # grapheme joiner
+        (0x115F, 0x1160),  # Hangul fillers
+        (0x3164, 0x3164),
+        (0xFFA0, 0xFFA0),
+        (0x2800, 0x2800),  # blank Braille pattern
+        (0xFEFF, 0xFEFF),  # byte order mark
+        (0xFFF9, 0xFFFB),  # interlinear annotation
+        (0x1D173, 0x1D17A),  # musical controls
+        (0x0000, 0x0008),
+        (0x000E, 0x001F),
+        (0x007F, 0x0084),
+    ],
+)
+def test_no_character_that_hides_text_reaches_the_model(block: tuple[int, int]) -> None:
+    hidden = "".join(map(chr, range(block[0], block[1] + 1)))
+    item = an_item(
+        text=f"in{hidden}voice", title=f"in{hidden}voice", author=f"in{hidden}voice", source=f"in{hidden}voice"
+    )
+    (line,) = items_in(build_prompt(a_brief(item), TAG))
+    assert {line[field] for field in ("text", "title", "author", "source")} == {"invoice"}

@@ -942,3 +942,72 @@ def test_an_unknown_drafter_fails_its_run_though_a_newer_slot_is_due(bench: Benc
     bench.drafter = UNKNOWN
     bench.deliver()
     assert (bench.row().status, bench.row().reason) == (Status.FAILED, "invalid_drafter")
+
+
+FIGURES = "| Sales | 8,150 | up 276 (+3.5%) |"
+HONEST = "Sales rose by 3.5% to 8,150, up 276; see https://mail.example/1 for the 2 invoices of 27 November."
+WRONG = HONEST.replace("8,150", "8,160") + " More at https://evil.example/offers/4711."
+LINKED = (replace(ITEM, text="Two invoices", link="https://mail.example/1"),)
+
+
+def says(text: str) -> list[Answer | Exception]:
+    written = {"title": "Sales", "sections": [{"heading": "Week", "text": text, "cites": ["m1"]}]}
+    return [replace(ANSWER, text=json.dumps(written))]
+
+
+@pytest.mark.parametrize(
+    ("text", "warnings"),
+    [
+        (HONEST, ()),
+        (
+            WRONG,
+            (
+                "a link that is no item's, taken out: https[:]//evil[.]example/offers/4711"
+                ' (section 1 "Week": …the 2 invoices of 27 November. More at (link removed).)',
+                "a number that is in no source: 8,160"
+                ' (section 1 "Week": Sales rose by 3.5% to 8,160, up 276; see (link) for the 2 invoices…)',
+            ),
+        ),
+    ],
+)
+def test_a_changed_digit_and_a_foreign_link_are_the_only_warnings(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, text: str, warnings: tuple[str, ...]
+) -> None:
+    collects(monkeypatch, lambda assignment: Material(items=LINKED, figures=FIGURES))
+    bench.model.script = says(text)
+    assert bench.deliver() == Done()
+    stored = bench.store.draft(KEY)
+    assert stored is not None
+    assert stored.draft.warnings == warnings
+    assert "evil" not in stored.draft.body
+
+
+def test_a_strict_drafters_draft_with_findings_fails_and_is_paid_for(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collects(monkeypatch, lambda assignment: Material(items=LINKED, figures=FIGURES))
+    bench.drafter = DRAFTER.model_copy(update={"strict": True})
+    bench.model.script = says(WRONG)
+    assert bench.deliver() == Done()
+    row = bench.row()
+    assert (row.status, row.reason, row.cost_nanousd) == (Status.FAILED, "not_grounded", ANSWER.cost_nanousd)
+    assert row.detail is not None
+    assert "8,160" in row.detail
+    assert "evil[.]example" in row.detail
+    assert [letter.reason for letter in bench.queue.buried] == ["not_grounded"]
+    assert bench.store.draft(KEY) is None
+    assert bench.store.drafter("daily-digest").pending == 0
+
+
+def test_a_strict_drafters_honest_draft_waits_for_a_person_whatever_was_wrong_with_its_items(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = (replace(LINKED[0], title="<b>Two</b> invoices"),)
+    collects(monkeypatch, lambda assignment: Material(items=items, figures=FIGURES, warnings=("inbox: one left out",)))
+    bench.drafter = DRAFTER.model_copy(update={"strict": True})
+    bench.model.script = says(HONEST)
+    assert bench.deliver() == Done()
+    assert bench.row().status is Status.PENDING
+    stored = bench.store.draft(KEY)
+    assert stored is not None
+    assert len(stored.draft.warnings) == 2

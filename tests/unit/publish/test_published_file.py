@@ -82,7 +82,8 @@ def drafts_of(text: str) -> tuple[str, str, Brief]:
     item: Item = an_item(1, title=text[:250], text=text, author=text[:200], source=text[:90])
     brief = a_brief(item)
     writing = Writing(title=text, sections=(Section(heading=text, text=text, cites=("m1",)),))
-    title, body, _ = compose(writing, brief)
+    made = compose(writing, brief)
+    title, body = made.title, made.body
     return title, body, brief
 
 
@@ -122,5 +123,6 @@ def test_no_generated_text_becomes_live() -> None:
 def test_the_offline_models_draft_is_as_harmless() -> None:
     for text in TITLES:
         brief = a_brief(an_item(1, title=text, text=text))
-        title, body, _ = compose(read_answer(OfflineModel().write(brief, remaining=timedelta()), brief), brief)
+        made = compose(read_answer(OfflineModel().write(brief, remaining=timedelta()), brief), brief)
+        title, body = made.title, made.body
         check(title, body, brief)

@@ -772,17 +772,20 @@ def test_a_draft_about_pages_has_no_links_but_their_own(nights: Nights, site: Si
     site.put(**{f"{name}.html": f"# {name}" for name in MANY})
     nights.run()
     site.put(**{f"{name}.html": None for name in MANY[:4]}, other="See https://elsewhere.example/ now.")
-    assert warnings_of(nights.run()) == ("taken out, links that are no item's: https[:]//elsewhere[.]example/",)
+    assert warnings_of(nights.run()) == (
+        "a link that is no item's, taken out: https[:]//elsewhere[.]example/"
+        ' (section 1 "other": See (link removed) now.)',
+    )
     site.put(**{f"{name}.html": None for name in MANY[4:14]})
     material = nights.run()
     assert "Held for approval: 10 of 17 documents" in material.figures
-    assert [one for one in warnings_of(material) if "links" in one] == []
+    assert [one for one in warnings_of(material) if "link" in one] == []
 
 
 def warnings_of(material: Material) -> tuple[str, ...]:
     """Return the warnings of the draft that the offline model makes of it."""
     brief = a_brief(*material.items, figures=material.figures)
-    return compose(read_answer(OfflineModel().write(brief, remaining=DAY), brief), brief)[2]
+    return compose(read_answer(OfflineModel().write(brief, remaining=DAY), brief), brief).warnings
 
 
 @pytest.mark.parametrize(
