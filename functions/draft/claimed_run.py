@@ -31,6 +31,7 @@ from galley.store import NO_CURSORS, Bill, Cursor, LeaseLost, Settled, StoreBusy
 from galley.texts import clip_bytes
 from grounding import told
 from rejected_drafts import StoredRejections
+from rejections import RUNS_LOOKED_AT, rejections_in
 from shapes import digest, monitor, report, sync
 from shapes.shape import Assignment, Material, Shape
 from windows import window_of
@@ -114,6 +115,7 @@ class ClaimedRun:
             model=drafter.model,
             max_input_tokens=drafter.max_input_tokens,
             max_output_tokens=drafter.max_output_tokens,
+            rejections=rejections_in(self._outside.store.history(drafter.name, limit=RUNS_LOOKED_AT).runs),
         )
         answer = self._call(brief)
         composed = compose(read_answer(answer, brief), brief)

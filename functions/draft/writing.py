@@ -39,12 +39,22 @@ NO_HEADING = "(no title)"
 
 
 @dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why a reviewer said no to an earlier draft of the same drafter, in a code and in words that may be empty."""
+
+    slot: datetime
+    reason: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class Brief:
     """What a draft is to be made of.
 
     ``instructions`` and ``figures`` (Markdown that code computed, "" if none) are trusted; ``items`` are not. They
     stand in the order of their importance: what does not fit is left out from the end. ``slot`` is in UTC.
-    ``max_output_tokens`` bounds what the model thinks and writes together.
+    ``max_output_tokens`` bounds what the model thinks and writes together. ``rejections`` are the latest ones, the
+    newest first; what reviewers wrote is data like the items.
     """
 
     drafter: str
@@ -57,6 +67,7 @@ class Brief:
     model: str
     max_input_tokens: int
     max_output_tokens: int
+    rejections: tuple[Rejection, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,8 +144,9 @@ def _words(outcome: str, side: str, requests: Sequence[Request]) -> Iterator[str
     """Say what each request is for."""
     if side == OURS:
         transactions = iter(("claim", "skip" if outcome == GATED else "store"))
+        queries = iter(("cursors", "rejections") if outcome == FROM_A_PLACE else ("rejections",))
         for request in requests:
-            yield next(transactions) if request.operation == "TransactWriteItems" else "cursors"
+            yield next(transactions) if request.operation == "TransactWriteItems" else next(queries)
         return
     puts = iter(("record begun", "draft"))
     for request in requests:

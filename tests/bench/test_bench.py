@@ -23,8 +23,8 @@ def test_the_benchmark_over_dynamodb_still_runs_and_requests_do_not_grow_with_ro
         (outcome, rows): operations
         for rows in (10, 60)
         for outcome, operations in (
-            (dynamodb.DRAFTED, ["TransactWriteItems", "TransactWriteItems"]),
-            (dynamodb.FROM_A_PLACE, ["TransactWriteItems", "Query", "TransactWriteItems"]),
+            (dynamodb.DRAFTED, ["TransactWriteItems", "Query", "TransactWriteItems"]),
+            (dynamodb.FROM_A_PLACE, ["TransactWriteItems", "Query", "Query", "TransactWriteItems"]),
             (dynamodb.DUPLICATE, ["TransactWriteItems"]),
             (dynamodb.GATED, ["TransactWriteItems", "TransactWriteItems"]),
         )

@@ -83,9 +83,9 @@ RUNS = {
 }
 """One run of each shape, which finds something to write about."""
 
-READS_ITS_CURSORS = [TRANSACTION, QUERY, TRANSACTION]
-"""A claim, one query for the cursors of the drafter's sources, and the draft with their next values."""
-DRAFTED: Mapping[str, list[str]] = dict.fromkeys(RUNS, READS_ITS_CURSORS)
+READS_IN_BETWEEN = [TRANSACTION, QUERY, QUERY, TRANSACTION]
+"""A claim, one query for the cursors of the drafter's sources, one for what was rejected lately, and the draft."""
+DRAFTED: Mapping[str, list[str]] = dict.fromkeys(RUNS, READS_IN_BETWEEN)
 """What a drafted run asks of DynamoDB, whatever its shape."""
 
 LISTED = 6

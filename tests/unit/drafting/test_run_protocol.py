@@ -26,10 +26,11 @@ from galley.retry import (
     RetryLater,
     SpendLimitReached,
 )
-from galley.runs import Origin, Run, RunKey, RunMessage, SkipReason, Status, Usage
+from galley.runs import Origin, RejectReason, Run, RunKey, RunMessage, SkipReason, Status, Usage
 from galley.schedules import ScheduleDefinition, Schedules, SchedulesUnavailable
-from galley.store import Approve, Limits, Settled, Store, StoreBusy, UnreadableRow
+from galley.store import Approve, Limits, Reject, Settled, Store, StoreBusy, UnreadableRow
 from galley_cli.local.bucket import FolderBucket
+from rejections import MOST_WORDS_CHARS
 from shapes.shape import Assignment, Material
 from support.outside import SLOT, FixedSchedules, RecordingQueue, message, schedule
 from writing import Answer, Brief
@@ -60,8 +61,10 @@ class ScriptedModel:
     script: list[Answer | Exception] = field(default_factory=lambda: [ANSWER])
     calls: int = 0
     worst: int = 1_000_000
+    briefs: list[Brief] = field(default_factory=list)
 
     def write(self, brief: Brief, *, remaining: timedelta) -> Answer:
+        self.briefs.append(brief)
         said = self.script[min(self.calls, len(self.script) - 1)]
         self.calls += 1
         if isinstance(said, Exception):
@@ -1011,3 +1014,39 @@ def test_a_strict_drafters_honest_draft_waits_for_a_person_whatever_was_wrong_wi
     stored = bench.store.draft(KEY)
     assert stored is not None
     assert len(stored.draft.warnings) == 2
+
+
+def decide(bench: Bench, slot: datetime, verdict: Approve | Reject) -> None:
+    """Have the slot drafted, and its draft decided on."""
+    assert bench.deliver(message(slot=slot, origin=Origin.BACKFILL)) == Done()
+    row = bench.row(RunKey("daily-digest", slot))
+    decided = bench.store.decide(
+        row.key, verdict, version=row.version, read_hash=row.text_hash or "", reviewer="ada", now=bench.at
+    )
+    assert isinstance(decided, Settled)
+
+
+def test_the_model_is_told_why_the_latest_drafts_were_rejected_and_nothing_of_the_others(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collects(monkeypatch, lambda assignment: Material(items=(ITEM,)))
+    for number in range(8):
+        words = "" if number == 7 else f"{number}: the price\nis wrong {'x' * 2_000 if number == 6 else ''}"
+        decide(bench, SLOT + number * MINUTE, Reject(RejectReason.INACCURATE, words[:1_500]))
+        if number == 5:
+            decide(bench, SLOT + number * MINUTE + timedelta(seconds=30), Approve())
+    bench.deliver(message(slot=SLOT + 60 * MINUTE, origin=Origin.BACKFILL))
+
+    told = bench.model.briefs[-1].rejections
+    assert [rejection.slot for rejection in told] == [SLOT + number * MINUTE for number in (7, 6, 5, 4, 3)]
+    assert {rejection.reason for rejection in told} == {"inaccurate"}
+    assert (told[0].words, told[2].words) == ("", "5: the price is wrong")
+    assert len(told[1].words) == MOST_WORDS_CHARS
+    assert bench.model.briefs[0].rejections == ()
+
+
+def test_a_run_with_nothing_new_does_not_ask_what_was_rejected(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    collects(monkeypatch, lambda assignment: Material(nothing_new="nothing new"))
+    monkeypatch.setattr(type(bench.store), "history", lambda *_, **__: pytest.fail("it need not be asked"))
+    assert bench.deliver() == Done()
+    assert bench.row().status is Status.EMPTY
