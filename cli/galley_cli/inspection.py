@@ -23,12 +23,13 @@ LOOKED_AHEAD = timedelta(days=366)
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The template and the good drafters, and a line for everything that is wrong.
+    """The template with its schedules, the good drafters, and a line for everything that is wrong.
 
     ``names`` are those of all drafters that have a file, good or not. ``notes`` are lines on what may well be meant.
     """
 
     template: Template
+    schedules: tuple[ScheduleDefinition, ...]
     drafters: tuple["Drafter", ...]
     names: frozenset[str]
     problems: tuple[str, ...]
@@ -45,12 +46,12 @@ def inspect(checkout: Checkout) -> Inspection:
     drafters, broken = _read_drafters(checkout)
     names = frozenset({*(drafter.name for drafter in drafters), *broken})
     now = utc_now()
-    schedules = [schedule.definition(now, now) for schedule in template.schedules]
+    schedules = tuple(schedule.definition(now, now) for schedule in template.schedules)
     wrong = schedule_problems(schedules, names, lambda name: f"{template.path}: DispatchFunction.Events.{name}")
     problems = (*template.problems, *broken.values(), *wrong)
     # What a broken schedule names is not known.
     idle = () if template.problems else unscheduled(schedules, names)
-    return Inspection(template, drafters, names, problems, (*idle, *schedule_notes(schedules, now)))
+    return Inspection(template, schedules, drafters, names, problems, (*idle, *schedule_notes(schedules, now)))
 
 
 def unscheduled(schedules: Iterable[ScheduleDefinition], drafters: Iterable[str]) -> Iterator[str]:
@@ -61,6 +62,16 @@ def unscheduled(schedules: Iterable[ScheduleDefinition], drafters: Iterable[str]
             named.update(read_tick(schedule.input, "Input").drafters)
     for name in sorted(set(drafters) - named):
         yield f"drafter {name!r} is named by no schedule, so it never drafts by itself"
+
+
+def watched_for_silence(schedules: Iterable[ScheduleDefinition]) -> dict[str, int]:
+    """Return after how many due slots without a draft a schedule's drafters are silent, where that is watched."""
+    watched: dict[str, int] = {}
+    for schedule in schedules:
+        with suppress(InvalidTick):
+            slots = read_tick(schedule.input, "Input").silence_slots
+            watched |= {} if slots is None else {schedule.name: slots}
+    return watched
 
 
 def schedule_notes(schedules: Iterable[ScheduleDefinition], now: datetime) -> Iterator[str]:

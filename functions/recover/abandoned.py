@@ -1,10 +1,10 @@
 """Runs that were begun and that nobody works on any more: they are ended, and give their place at the gate back."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from galley.instants import format_instant
-from galley.listing import all_watched
 from galley.observe import tell_outcome
 from galley.queue import DeadLetter, QueueUnavailable, RunQueue
 from galley.runs import Run, Status
@@ -23,24 +23,23 @@ more meanwhile."""
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The runs that were ended, and a line for each that could not be read or ended."""
+    """The runs that were ended, and a line for each that could not be."""
 
     runs: tuple[str, ...]
     broken: tuple[str, ...]
 
 
-def end_abandoned(store: Store, queue: RunQueue, *, now: datetime) -> Ended:
-    """Fail each drafting run whose lease is dead and whose next attempt never came.
+def end_abandoned(runs: Iterable[Run], store: Store, queue: RunQueue, *, now: datetime) -> Ended:
+    """Fail each of the runs whose lease is dead and whose next attempt never came.
 
     Its message most likely died without our code running: the queue has buried it, after a crash on each receive. A
     letter of our own is buried beside it, before the row says failed: nobody knows whether the message died or was
     lost. What its last owner had reserved is booked as paid, since nobody knows whether that call was billed. A run
     that cannot be ended stops no other.
     """
-    drafting = all_watched(store, Status.DRAFTING)
     ended: list[str] = []
-    broken = list(drafting.unreadable)
-    for run in drafting.runs:
+    broken: list[str] = []
+    for run in runs:
         try:
             if is_abandoned(run, now) and _end(store, queue, run, now):
                 ended.append(str(run.key))

@@ -83,7 +83,7 @@ def _without_row(store: Store, swept: SweptSchedule, now: datetime) -> Sequence[
 
 def _missing(store: Store, drafter: str, due: Sequence[datetime]) -> Iterator[RunKey]:
     if due:
-        with_row = store.slots_with_a_row(drafter, due[0], due[-1])
+        with_row = store.slot_statuses(drafter, due[0], due[-1]).keys()
         yield from (RunKey(drafter, slot) for slot in due if slot not in with_row)
 
 

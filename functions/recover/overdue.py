@@ -1,19 +1,14 @@
 """Runs whose window is over and that have no outcome yet."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
-from galley.listing import all_watched
-from galley.runs import Run, Status
-from galley.store import Store
+from galley.runs import Run
 
 
-def find_overdue(store: Store, *, now: datetime) -> tuple[str, ...]:
-    """Return the runs that are queued or being drafted past their window, by their keys.
-
-    A row that cannot be read is named by those who end and send what they read in the same listings.
-    """
-    listed = (all_watched(store, status) for status in (Status.QUEUED, Status.DRAFTING))
-    return tuple(sorted(str(run.key) for page in listed for run in page.runs if is_overdue(run, now)))
+def find_overdue(runs: Iterable[Run], *, now: datetime) -> tuple[str, ...]:
+    """Return those of the queued and drafting runs that are past their window, by their keys."""
+    return tuple(sorted(str(run.key) for run in runs if is_overdue(run, now)))
 
 
 def is_overdue(run: Run, now: datetime) -> bool:

@@ -10,6 +10,7 @@ from galley import system
 from galley.observe import count, logger, metrics
 from galley.schedule import tzdata_version
 from galley.settings import RecoverSettings
+from in_flight import list_in_flight
 from overdue import find_overdue
 from stale import withdraw_stale
 from sweep import sweep
@@ -21,8 +22,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[str
     """Sweep once and return what was done.
 
     The runs that were caught up, skipped, ended and sent again, those whose drafts expired or were superseded, those
-    that are overdue, a line for what is broken, a line for what is left to the next sweep because the time was up, and
-    a line for each schedule that is deleted.
+    that are overdue, a line for each drafter that went silent, one for what is broken, one for what is left to the next
+    sweep because the time was up, and one for each schedule that is deleted.
 
     Raises:
         galley.retry.RetryLater: when the table or Scheduler gives no answer; the next sweep does the rest.
@@ -32,8 +33,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[str
     store = outside.store(settings.table)
     queue = outside.queue(settings.runs_queue_url, settings.dead_runs_queue_url)
     now = outside.now()
-    ended = end_abandoned(store, queue, now=now)
-    sent = send_unsent(store, queue, now=now)
+    in_flight = list_in_flight(store)
+    ended = end_abandoned(in_flight.runs, store, queue, now=now)
+    waiting = in_flight.without(ended.runs)
+    sent = send_unsent(waiting, store, queue, now=now)
     stale = withdraw_stale(store, now=now)
     swept = sweep(
         outside.schedules(settings.schedule_group),
@@ -43,7 +46,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[str
         trace=context.aws_request_id,
         remaining=lambda: timedelta(milliseconds=context.get_remaining_time_in_millis()),
     )
-    overdue = sorted({*swept.overdue, *find_overdue(store, now=now)})
+    overdue = sorted({*swept.overdue, *find_overdue(waiting, now=now)})
     if overdue:
         count("run_overdue", len(overdue))
     answer = {
@@ -54,7 +57,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[str
         "expired": list(stale.expired),
         "superseded": list(stale.superseded),
         "overdue": overdue,
-        "broken": sorted({*swept.broken, *ended.broken, *sent.broken, *stale.broken}),
+        "silent": list(swept.silent),
+        "broken": sorted({*in_flight.broken, *swept.broken, *ended.broken, *sent.broken, *stale.broken}),
         "unfinished": list(swept.unfinished),
         "gone": list(swept.gone),
     }

@@ -1,23 +1,38 @@
-"""Whether each due slot of each schedule has a row, and what becomes of those that have none.
+"""Whether each due slot of each schedule has a row, what becomes of those that have none, and who has gone silent.
 
-How far a schedule was swept is noted after the outcomes are written, and never past a slot that has no row yet. A sweep
-that ends anywhere is so made up for by the next one.
+How far a schedule was swept is noted after the outcomes are written and the messages sent, and never past a slot that
+has no row yet. A sweep that ends anywhere is so made up for by the next one. A silence is told before it is noted: a
+sweep that dies in between has it told twice, never not at all.
 """
 
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import assert_never
 
-from catch_up import Leave, Send, Skip, catch_up, swept_until
+from catch_up import Leave, Send, Skip, asked_after, catch_up, swept_until
 from galley.contract import InvalidTick, Tick, read_tick
-from galley.observe import tell_outcome
+from galley.instants import format_instant
+from galley.observe import count_at_once, logger, tell_outcome
 from galley.queue import QueueUnavailable, RunQueue
-from galley.runs import Origin, RunMessage, SkipReason
+from galley.runs import Origin, RunMessage, SkipReason, Status, message_for
 from galley.schedule import InvalidSchedule
 from galley.schedules import ScheduleDefinition, ScheduleMissing, Schedules, ScheduleSummary, SchedulesUnavailable
-from galley.store import AlreadyThere, RowsDisagree, Settled, Store, StoreBusy, SweptSchedule, UnreadableRow
+from galley.store import (
+    NOTHING_NOTED,
+    AlreadyThere,
+    Asked,
+    RowsDisagree,
+    Settled,
+    Store,
+    StoreBusy,
+    SweptDrafter,
+    SweptSchedule,
+    UnreadableRow,
+)
 from gone import forget_gone
+from silence import first_in_flight, silent_since
 
 SETTLING = timedelta(minutes=2)
 """A slot younger than this is left alone: its own tick may still be on its way (Scheduler's precision is a minute)."""
@@ -28,22 +43,22 @@ TIME_TO_FINISH = timedelta(minutes=1)
 BATCH = 10
 """How many messages go into one request to the queue."""
 
-_NEVER = datetime.min.replace(tzinfo=UTC)
-
 
 @dataclass(frozen=True, slots=True)
 class Swept:
     """What a sweep did.
 
-    The runs it sent, the slots it recorded as skipped, those without a row past their window, a line for what it could
-    not read or send, a line for what it left to the next one, and a line for each schedule that is deleted.
+    The runs it sent, the slots it recorded as skipped, those without a row past their window, a line for each drafter
+    that went silent, one for what it could not read or send, one for what it left to the next sweep, and one for each
+    schedule that is deleted.
     """
 
-    caught_up: tuple[str, ...]
-    skipped: tuple[str, ...]
-    overdue: tuple[str, ...]
-    broken: tuple[str, ...]
-    unfinished: tuple[str, ...]
+    caught_up: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    overdue: tuple[str, ...] = ()
+    silent: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
 
 
@@ -56,43 +71,44 @@ def sweep(
     trace: str,
     remaining: Callable[[], timedelta],
 ) -> Swept:
-    """Bring each due slot without a row to what its schedule's contract says (``catch_up``).
+    """Bring each due slot without a row to what its schedule's contract says (``catch_up``), and tell silences.
 
-    The schedules that were swept longest ago come first. One that cannot be read stops no other. ``remaining`` tells
-    how much time the sweep has; when little is left it ends, and the next one goes on.
+    The schedules come in turn (``in_turn``). One that cannot be read stops no other. ``remaining`` tells how much time
+    the sweep has; when little is left it ends, and the next one goes on.
 
     Raises:
         galley.retry.RetryLater: when what was swept cannot be read, or the schedules cannot be listed.
     """
     known = store.swept_schedules()
-    marks = {swept.definition.name: swept for swept in known.schedules}
-    listed = sorted(schedules.listed(), key=lambda one: (_mark(marks.get(one.name)), one.name))
-    doing = _Sweep(schedules, store, queue, now, trace, remaining, broken=list(known.unreadable))
+    noted = {swept.definition.name: swept for swept in known.schedules}
+    listed = in_turn(schedules.listed(), known.schedules)
+    doing = _Sweep(schedules, store, queue, now, trace, remaining, noted, broken=list(known.unreadable))
     for place, summary in enumerate(listed):
         if doing.is_out_of_time():
             doing.unfinished.append(f"{len(listed) - place} of {len(listed)} schedules wait for the next sweep")
             break
-        try:
-            doing.schedule(summary, marks.get(summary.name))
-        except ScheduleMissing:
-            continue  # deleted since the listing
-        except (SchedulesUnavailable, StoreBusy) as error:
-            doing.broken.append(f"{summary.name}: {error.detail}")
-        except (InvalidSchedule, InvalidTick) as error:
-            doing.broken.append(f"{summary.name}: {error}")
+        doing.schedule(summary)
     doing.send()
+    doing.note_where_it_stopped()
     gone = forget_gone(schedules, store, known.schedules, listed, now=now, is_out_of_time=doing.is_out_of_time)
     doing.broken += gone.broken
     return replace(doing.done(), gone=gone.told)
 
 
-def _mark(swept: SweptSchedule | None) -> datetime:
-    return _NEVER if swept is None else swept.swept_until
+def in_turn(listed: Iterable[ScheduleSummary], known: Iterable[SweptSchedule]) -> list[ScheduleSummary]:
+    """Return the schedules by name, beginning behind the one at which the last sweep that ran out of time stopped.
+
+    So each has its turn, whatever keeps others from being done with.
+    """
+    by_name = sorted(listed, key=lambda one: one.name)
+    _, last = max(((swept.stopped, swept.definition.name) for swept in known if swept.stopped), default=(None, ""))
+    behind = bisect_right(by_name, last, key=lambda one: one.name)
+    return by_name[behind:] + by_name[:behind]
 
 
 @dataclass(slots=True)
 class _Sweep:
-    """One sweep under way, and what it has done so far."""
+    """One sweep under way, and what it has done so far. ``noted`` is what is known of each schedule, by its name."""
 
     schedules: Schedules
     store: Store
@@ -100,29 +116,91 @@ class _Sweep:
     now: datetime
     trace: str
     remaining: Callable[[], timedelta]
+    noted: dict[str, SweptSchedule]
     outbox: list[RunMessage] = field(default_factory=list)
+    unsent: set[str] = field(default_factory=set)
+    unnoted: list[SweptSchedule] = field(default_factory=list)
     caught_up: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     overdue: list[str] = field(default_factory=list)
+    silent: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)
+    looked_at: list[str] = field(default_factory=list)
+    is_cut_short: bool = False
 
-    def schedule(self, summary: ScheduleSummary, known: SweptSchedule | None) -> None:
+    def schedule(self, summary: ScheduleSummary) -> None:
+        """Sweep one schedule; name it if it cannot be read."""
+        self.looked_at.append(summary.name)
+        try:
+            self._schedule(summary, self.noted.get(summary.name))
+        except ScheduleMissing:
+            pass  # deleted since the listing
+        except (SchedulesUnavailable, StoreBusy) as error:
+            self.broken.append(f"{summary.name}: {error.detail}")
+        except (InvalidSchedule, InvalidTick) as error:
+            self.broken.append(f"{summary.name}: {error}")
+
+    def is_out_of_time(self) -> bool:
+        """Tell whether nothing new should be begun."""
+        return self.remaining() < TIME_TO_FINISH
+
+    def note_where_it_stopped(self) -> None:
+        """Note where the next sweep is to go on, if this one had no time for all.
+
+        That is behind the last schedule that was looked at and is known. One that was cut short is where it goes on,
+        unless it had the whole time of this sweep for itself.
+        """
+        if not self.unfinished:
+            return
+        looked_at = self.looked_at[:-1] if self.is_cut_short and len(self.looked_at) > 1 else self.looked_at
+        last = next((self.noted[name] for name in reversed(looked_at) if name in self.noted), None)
+        if last is not None:
+            self._note_or_name(replace(last, stopped=self.now))
+
+    def send(self) -> None:
+        """Send what waits to be sent, and note what waited for that. What cannot be sent is asked for again next."""
+        messages, self.outbox = self.outbox, []
+        try:
+            if messages:
+                self.queue.send(messages)
+        except QueueUnavailable as error:
+            self.broken.append(error.detail)
+            self.unsent.update(error.unsent)
+        self.caught_up += [run for run in (str(message.key) for message in messages) if run not in self.unsent]
+        unnoted, self.unnoted = self.unnoted, []
+        for swept in unnoted:
+            self._note_or_name(swept)
+
+    def done(self) -> Swept:
+        """Return what was done."""
+        lines = (self.caught_up, self.skipped, self.overdue, self.silent, self.broken, self.unfinished)
+        return Swept(*map(tuple, lines))
+
+    def _schedule(self, summary: ScheduleSummary, known: SweptSchedule | None) -> None:
         """Sweep one schedule. It is read again only where the listing shows that it changed.
 
         What it was due for before the change comes first: once the new definition is noted, nobody knows those slots.
-        So it is swept by its new one as soon as each of them has its row, at the latest when their grace is over.
+        So it is swept by its new one as soon as each of them has its row, at the latest when their grace is over. A
+        silence outlasts the change; its slots are counted anew.
         """
         horizon = (self.now - SETTLING).replace(microsecond=0) + timedelta(seconds=1)
         if known is not None and known.definition.modified < summary.modified:
             is_closed = self._closes(known, min(horizon, summary.modified))
             if not is_closed:
                 return
+            known = self.noted[summary.name]
         if known is None or known.definition.summary != summary:
-            definition = self.schedules.get(summary.arn)
-            known = SweptSchedule(definition, max(_mark(known), definition.created, definition.modified))
-            self.store.note_swept(known, now=self.now)
+            known = self._read_again(summary.arn, known)
+            self._note(known)
         self._advance(known, horizon)
+
+    def _read_again(self, arn: str, known: SweptSchedule | None) -> SweptSchedule:
+        definition = self.schedules.get(arn)
+        since = max(definition.created, definition.modified)
+        if known is None:
+            return SweptSchedule(definition, since)
+        return replace(known, definition=definition, swept_until=max(known.swept_until, since))
 
     def _closes(self, swept: SweptSchedule, end: datetime) -> bool:
         """Give the slots before a schedule's change their outcomes; tell whether each has its row now.
@@ -136,75 +214,82 @@ class _Sweep:
 
     def _advance(self, swept: SweptSchedule, end: datetime) -> datetime:
         """Give the slots before ``end`` their outcomes, note up to where each has a row, and return that."""
-        until = self._outcomes(swept, end)
-        if until > swept.swept_until:
-            self.store.note_swept(SweptSchedule(swept.definition, until), now=self.now)
-        return until
+        after = self._outcomes(swept, end)
+        if after == swept:
+            pass
+        elif any(message.schedule == swept.definition.arn for message in self.outbox):
+            self.unnoted.append(after)
+        else:
+            self._note(after)
+        return after.swept_until
 
-    def is_out_of_time(self) -> bool:
-        """Tell whether nothing new should be begun."""
-        return self.remaining() < TIME_TO_FINISH
+    def _note(self, swept: SweptSchedule) -> None:
+        """Note what is known of a schedule now. What could not be sent was not asked for."""
+        drafters = {
+            name: replace(one, asked=None) if self._has_unsent(name) else one for name, one in swept.drafters.items()
+        }
+        swept = replace(swept, drafters=drafters)
+        self.store.note_swept(swept, now=self.now)
+        self.noted[swept.definition.name] = swept
 
-    def send(self) -> None:
-        """Send what waits to be sent. What cannot be sent stays in view of the next sweep: it has no row."""
-        messages, self.outbox = self.outbox, []
-        unsent: tuple[str, ...] = ()
+    def _has_unsent(self, drafter: str) -> bool:
+        return any(run.startswith(f"{drafter}:") for run in self.unsent)
+
+    def _note_or_name(self, swept: SweptSchedule) -> None:
         try:
-            if messages:
-                self.queue.send(messages)
-        except QueueUnavailable as error:
-            self.broken.append(error.detail)
-            unsent = error.unsent
-        self.caught_up += [run for run in (str(message.key) for message in messages) if run not in unsent]
+            self._note(swept)
+        except StoreBusy as error:
+            self.broken.append(f"{swept.definition.name}: {error.detail}")
 
-    def done(self) -> Swept:
-        """Return what was done."""
-        lines = (self.caught_up, self.skipped, self.overdue, self.broken, self.unfinished)
-        return Swept(*map(tuple, lines))
-
-    def _outcomes(self, swept: SweptSchedule, horizon: datetime) -> datetime:
-        """Give the slots before the horizon their outcomes; return up to where each of them has a row."""
+    def _outcomes(self, swept: SweptSchedule, horizon: datetime) -> SweptSchedule:
+        """Give the slots before the horizon their outcomes; return what is known of the schedule then."""
         definition = swept.definition
         tick = read_tick(definition.input, f"input of schedule {definition.name}")
         due = definition.due(swept.swept_until, horizon)
-        if not due:
-            return swept.swept_until
-        marks = [horizon]
+        marks = [horizon if due else swept.swept_until]
+        drafters = {}
         for drafter in tick.drafters:
+            known = swept.drafters.get(drafter, NOTHING_NOTED)
+            look = _Look(definition, tick, drafter, known, due, horizon)
+            drafters[drafter] = known
             try:
-                marks.append(self._drafter(definition, tick, drafter, due, horizon))
+                if slots := look.slots():
+                    drafters[drafter], until = self._drafter(look, slots)
+                    marks.append(until)
             except (StoreBusy, RowsDisagree) as error:
                 self.broken.append(f"{definition.name}, {drafter}: {error.detail}")
                 marks.append(swept.swept_until)
             except UnreadableRow as error:
                 self.broken.append(f"{definition.name}, {drafter}: {error}")
                 marks.append(swept.swept_until)
-        return min(marks)
+        noted = {name: one for name, one in drafters.items() if one != NOTHING_NOTED}
+        return replace(swept, swept_until=max(swept.swept_until, min(marks)), drafters=noted)
 
-    def _drafter(
-        self, definition: ScheduleDefinition, tick: Tick, drafter: str, due: tuple[datetime, ...], horizon: datetime
-    ) -> datetime:
-        """Do for one drafter what ``_outcomes`` does for all."""
-        with_row = self.store.slots_with_a_row(drafter, due[0], due[-1])
-        if with_row.issuperset(due):
-            return horizon
-        paused = self.store.drafter(drafter).paused
-        decisions = catch_up(tick.contract, due, with_row, now=self.now, paused=paused)
+    def _drafter(self, look: "_Look", slots: tuple[datetime, ...]) -> tuple[SweptDrafter, datetime]:
+        """Do for one drafter what ``_outcomes`` does for all: what is noted of it, and up to where it has rows."""
+        known, due = look.known, look.due
+        statuses = dict(self.store.slot_statuses(look.drafter, slots[0], slots[-1]))
+        if statuses.keys() >= set(due):
+            return self._heard(look, slots, statuses, None), look.horizon
+        paused = self.store.drafter(look.drafter).paused
+        contract = look.tick.contract
+        decisions = catch_up(contract, due, statuses.keys(), now=self.now, paused=paused, asked=known.asked)
         for decision in decisions:
-            message = RunMessage(
-                drafter=drafter,
-                slot=decision.slot,
+            message = message_for(
+                look.tick,
+                look.drafter,
+                decision.slot,
                 origin=Origin.CATCH_UP,
-                contract=tick.contract,
-                schedule=definition.arn,
+                schedule=look.definition.arn,
                 trace=self.trace,
             )
             match decision:
                 case Skip(slot, reason, why):
                     if self.is_out_of_time():
-                        self.unfinished.append(f"{definition.name} goes on with {message.key}")
-                        return min(slot, swept_until(decisions, horizon))
-                    self._skip(message, reason, why)
+                        self.unfinished.append(f"{look.definition.name} goes on with {message.key}")
+                        self.is_cut_short = True
+                        return known, min(slot, swept_until(decisions, look.horizon))
+                    statuses[slot] = self._skip(message, reason, why)
                 case Send():
                     self._ask_for(message)
                     self._see(message)
@@ -212,15 +297,42 @@ class _Sweep:
                     self._see(message)
                 case _:
                     assert_never(decision)
-        return swept_until(decisions, horizon)
+        asked = asked_after(known.asked, decisions, now=self.now)
+        return self._heard(look, slots, statuses, asked), swept_until(decisions, look.horizon)
 
-    def _skip(self, message: RunMessage, reason: SkipReason, why: str) -> None:
+    def _heard(
+        self,
+        look: "_Look",
+        slots: Sequence[datetime],
+        statuses: Mapping[datetime, Status | None],
+        asked: Asked | None,
+    ) -> SweptDrafter:
+        """Return what is noted of a drafter; tell it where it has just gone silent."""
+        watched, known = look.tick.silence_slots, look.known.silent_since
+        if watched is None:
+            return SweptDrafter(asked=asked)
+        since = silent_since(slots, statuses, silence_slots=watched, known=known)
+        if since is not None and since != known:
+            line = (
+                f"{look.drafter}: no draft for {watched} due slots of {look.definition.name} or more, "
+                f"since {format_instant(since)}"
+            )
+            logger.warning("silent: %s", line)
+            count_at_once("drafter_silent")
+            self.silent.append(line)
+        if since is None and known is not None:
+            logger.info("%s drafts again; it was silent since %s", look.drafter, format_instant(known))
+        return SweptDrafter(since, first_in_flight(slots, statuses), asked)
+
+    def _skip(self, message: RunMessage, reason: SkipReason, why: str) -> Status:
+        """Record a slot as skipped, where it has no row; return what its row says now."""
         match self.store.skip(message, reason, why, now=self.now):
             case Settled(run):
                 tell_outcome(run)
                 self.skipped.append(str(message.key))
-            case AlreadyThere():
-                pass
+                return run.status
+            case AlreadyThere(run):
+                return run.status
 
     def _ask_for(self, message: RunMessage) -> None:
         self.outbox.append(message)
@@ -231,3 +343,30 @@ class _Sweep:
         """Note a run that has no row though its window is over."""
         if self.now > message.slot + message.contract.window:
             self.overdue.append(str(message.key))
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One drafter of a schedule, what is known of it, and the slots before the horizon that have no row for all."""
+
+    definition: ScheduleDefinition
+    tick: Tick
+    drafter: str
+    known: SweptDrafter
+    due: tuple[datetime, ...]
+    horizon: datetime
+
+    def slots(self) -> tuple[datetime, ...]:
+        """Return the slots to look at, oldest first; none where there is nothing to look for.
+
+        Where silence is watched, that begins with the first run that was in flight, and with as many slots before as
+        make a silence.
+        """
+        if self.tick.silence_slots is None:
+            return self.due
+        begins = [slot for slot in (self.known.in_flight, *self.due[:1]) if slot is not None]
+        if not begins:
+            return ()
+        first = min(begins)
+        before = self.definition.due_before(first, self.tick.silence_slots)
+        return (*before, *self.definition.due(first, self.horizon))

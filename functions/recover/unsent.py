@@ -1,10 +1,10 @@
 """Runs that wait for a message that seems to be lost: it is sent once more."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from abandoned import last_sign
-from galley.listing import all_watched
+from abandoned import is_abandoned, last_sign
 from galley.queue import QueueUnavailable, RunQueue
 from galley.retry import NeverSucceeds
 from galley.runs import Run, Status
@@ -19,35 +19,45 @@ WAITED_FOR = timedelta(hours=2)
 
 @dataclass(frozen=True, slots=True)
 class SentAgain:
-    """The runs whose message was sent once more, and a line for what could not be read or sent."""
+    """The runs whose message was sent once more, and a line for what could not be sent."""
 
     runs: tuple[str, ...]
     broken: tuple[str, ...]
 
 
-def send_unsent(store: Store, queue: RunQueue, *, now: datetime) -> SentAgain:
-    """Send the message of each run that has been waiting for it for long, and note that in its row.
+def send_unsent(runs: Iterable[Run], store: Store, queue: RunQueue, *, now: datetime) -> SentAgain:
+    """Send the message of each of the runs that has been waiting for it for long, and note that in its row.
 
     Sending a run again writes its row first, so a crash between the two leaves a row without a message. Whether a
     message only waits for its turn cannot be seen: if it does, the second one finds that the run was claimed.
     """
     sent: list[str] = []
     broken: list[str] = []
-    for status, patience in ((Status.QUEUED, QUEUED_FOR), (Status.DRAFTING, WAITED_FOR)):
-        waiting = all_watched(store, status)
-        broken += waiting.unreadable
-        for run in waiting.runs:
-            if _waits(run, now) and now - last_sign(run) > patience:
-                try:
-                    queue.send([run.message])
-                    store.remind(run.key, now=now)
-                except (QueueUnavailable, StoreBusy, NeverSucceeds) as error:
-                    broken.append(f"{run.key}: {error.detail}")
-                else:
-                    sent.append(str(run.key))
+    for run in runs:
+        if not is_unsent(run, now):
+            continue
+        try:
+            queue.send([run.message])
+            store.remind(run.key, now=now)
+        except (QueueUnavailable, StoreBusy, NeverSucceeds) as error:
+            broken.append(f"{run.key}: {error.detail}")
+        else:
+            sent.append(str(run.key))
     return SentAgain(tuple(sent), tuple(broken))
 
 
-def _waits(run: Run, now: datetime) -> bool:
-    """Tell whether nobody works on the run, and it gave its last lease up, if it ever had one."""
-    return run.owner is None and (run.status is Status.QUEUED or run.lease_is_dead(now))
+def is_unsent(run: Run, now: datetime) -> bool:
+    """Tell whether a run has been waiting for its message for so long that it seems to be lost.
+
+    Nobody works on such a run, and it gave its last lease up, if it ever had one. One that is to be ended waits for
+    nothing any more.
+    """
+    if run.owner is not None or is_abandoned(run, now):
+        return False
+    match run.status:
+        case Status.QUEUED:
+            return now - last_sign(run) > QUEUED_FOR
+        case Status.DRAFTING:
+            return run.lease_is_dead(now) and now - last_sign(run) > WAITED_FOR
+        case _:
+            return False

@@ -2,7 +2,7 @@
 
 import sys
 
-from bench import dynamodb, end_to_end, enumerating
+from bench import dynamodb, end_to_end, enumerating, sweeping
 from bench.figures import machine, write_section
 from support.dynamodb_local import Unavailable
 from support.outside import ROOT
@@ -15,6 +15,8 @@ def main() -> None:
     """Run all benchmarks; it takes some minutes."""
     _tell("Slots of five years, seven rounds of each side ...")
     slots = enumerating.measure()
+    _tell("Sweeps over up to 10,000 schedules, five rounds of each ...")
+    sweeps = sweeping.measure()
     _tell("DynamoDB Local: CPU time, then up to 100,000 rows ...")
     try:
         costs, cpu = dynamodb.measure()
@@ -28,6 +30,7 @@ def main() -> None:
         f"### From messages sent to drafts stored, on one machine\n\n{whole.report()}",
         f"### Our own CPU time\n\n{cpu.report()}",
         f"### Enumerating slots\n\n{slots.report()}",
+        f"### A sweep over many schedules\n\n{sweeps.report()}",
     )
     text = "\n\n".join(sections)
     write_section(PAGE, text)

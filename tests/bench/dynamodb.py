@@ -3,15 +3,11 @@
 All of it on DynamoDB Local, both sides in this process and by turns.
 """
 
-import contextlib
-import io
 import itertools
-import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,7 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bench.counted import Request, Stopwatch, counted
-from bench.figures import spread, table
+from bench.figures import spread, table, unheard
 from bench.local_system import CONTRACT
 from bench.obvious_way import DRAFTS, ObviousWay, create_tables
 from bench.obvious_way import logger as obvious_logger
@@ -194,7 +190,11 @@ def _divided(one: float, other: float) -> float:
 
 def measure(*, levels: Sequence[tuple[int, int]] = LEVELS, rounds: int = 9, runs: int = 40) -> tuple[Costs, CpuTimes]:
     """Count what runs cost at each number of rows, and time them at the first."""
-    with _quiet(), running() as endpoint, tempfile.TemporaryDirectory(prefix="galley-bench-") as folder:
+    with (
+        unheard(logger, obvious_logger),
+        running() as endpoint,
+        tempfile.TemporaryDirectory(prefix="galley-bench-") as folder,
+    ):
         client = connect(endpoint)
         create_tables(client)
         with fresh_table(client) as name, ours_on_dynamodb(client, name, Path(folder)) as ours:
@@ -309,18 +309,3 @@ def _cpu_times(
                 times.botocore.append(1_000 * aws.seconds / runs)
     del client._make_api_call
     return found
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Let the logs and metrics of both sides be made, and go nowhere."""
-    nowhere = io.StringIO()
-    handlers = [handler for one in (logger, obvious_logger) for handler in one.handlers]
-    for handler in handlers:
-        handler.setStream(nowhere)  # type: ignore[attr-defined]
-    try:
-        with contextlib.redirect_stdout(nowhere):
-            yield
-    finally:
-        for handler in handlers:
-            handler.setStream(sys.stdout)  # type: ignore[attr-defined]

@@ -1,13 +1,18 @@
 """What the benchmarks share: medians, tables, the machine they ran on, and the page that they are written to."""
 
+import contextlib
+import io
 import os
 import platform
 import re
+import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 BEGIN, END = "<!-- figures: make bench -->", "<!-- end of figures -->"
 PATIENCE_SECONDS = 180.0
@@ -54,3 +59,18 @@ def write_section(page: Path, text: str) -> None:
     if not pattern.search(before):
         raise ValueError(f"{page}: has no section between {BEGIN!r} and {END!r}")
     page.write_text(pattern.sub(lambda _: f"{BEGIN}\n\n{text}\n\n{END}", before), encoding="utf-8")
+
+
+@contextmanager
+def unheard(*loggers: Any) -> Iterator[None]:
+    """Let logs and metrics be made, and go nowhere."""
+    nowhere = io.StringIO()
+    handlers = [handler for logger in loggers for handler in logger.handlers]
+    for handler in handlers:
+        handler.setStream(nowhere)
+    try:
+        with contextlib.redirect_stdout(nowhere):
+            yield
+    finally:
+        for handler in handlers:
+            handler.setStream(sys.stdout)

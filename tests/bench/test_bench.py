@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import dynamodb, end_to_end, enumerating
+from bench import dynamodb, end_to_end, enumerating, sweeping
 from bench.figures import BEGIN, END, write_section
 from support.dynamodb_local import LOOPBACK, Unavailable
 from support.outside import ROOT
@@ -57,6 +57,20 @@ def test_both_sides_of_the_enumeration_find_the_same_slots() -> None:
 
     assert found.slots == 12_540
     assert f"{found.slots:,} slots" in found.report()
+
+
+def test_the_benchmark_of_the_sweep_still_runs_and_asks_for_what_changed_and_what_was_due_alone() -> None:
+    found = sweeping.measure(sizes=(20, 120), rounds=1)
+
+    quiet = {"Query schedules": 1, "Query in flight": 2}
+    asked = {(one.case, one.size): dict(one.requests) for one in found.found}
+    for size, pages in ((20, 1), (120, 2)):
+        listed = {**quiet, "ListSchedules": pages}
+        assert asked[sweeping.NEW, size] == {**listed, "GetSchedule": size, "Write schedule": size}
+        assert asked[sweeping.QUIET, size] == listed
+        assert asked[sweeping.SOME, size] == {**listed, "GetSchedule": 10, "Write schedule": 10}
+        assert asked[sweeping.DUE, size] == {**listed, "Query slots": size, "Write schedule": size}
+    assert sweeping.DUE in found.report()
 
 
 def test_the_figures_go_where_the_page_has_its_marks(tmp_path: Path) -> None:

@@ -6,9 +6,11 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from contract.material import DIGEST, NOW, REPORT, SLOT, claimed, failed, later, message
-from galley.runs import SkipReason
+from galley.instants import format_instant
+from galley.runs import SkipReason, Status
 from galley.schedules import ScheduleDefinition
-from galley.store import Store, SweptSchedule, SweptSchedules
+from galley.store import Asked, Store, SweptDrafter, SweptSchedule, SweptSchedules, UnreadableRow
+from galley.store.rows import read_schedule, schedule_row
 
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
@@ -123,28 +125,98 @@ def test_a_note_changes_no_run_and_a_run_no_note(store: Store) -> None:
     assert len(store.swept_schedules().schedules) == 1
 
 
-def test_slots_with_a_row_are_those_of_the_range_both_ends_included(store: Store) -> None:
+def test_the_slots_that_have_a_row_are_those_of_the_range_both_ends_included(store: Store) -> None:
     for number in range(5):
         claimed(store, later(number))
     slots = [SLOT + number * DAY for number in range(5)]
 
-    assert store.slots_with_a_row(DIGEST, slots[1], slots[3]) == set(slots[1:4])
-    assert store.slots_with_a_row(DIGEST, slots[1] + SECOND, slots[3] - SECOND) == {slots[2]}
-    assert store.slots_with_a_row(DIGEST, slots[2], slots[2]) == {slots[2]}
-    assert store.slots_with_a_row(DIGEST, SLOT - DAY, SLOT + 9 * DAY) == set(slots)
+    assert store.slot_statuses(DIGEST, slots[1], slots[3]).keys() == set(slots[1:4])
+    assert store.slot_statuses(DIGEST, slots[1] + SECOND, slots[3] - SECOND).keys() == {slots[2]}
+    assert store.slot_statuses(DIGEST, slots[2], slots[2]).keys() == {slots[2]}
+    assert store.slot_statuses(DIGEST, SLOT - DAY, SLOT + 9 * DAY).keys() == set(slots)
 
 
-def test_every_kind_of_row_counts_and_no_other_drafters(store: Store) -> None:
+def test_every_kind_of_row_counts_with_what_it_has_become_and_no_other_drafters(store: Store) -> None:
     claimed(store)
     failed(store, later(1))
     store.skip(later(2), SkipReason.GATE, "", now=NOW)
-    claimed(store, message(REPORT, SLOT + 3 * DAY))
+    store.queue(later(3), now=NOW)
+    claimed(store, message(REPORT, SLOT + 4 * DAY))
 
-    assert store.slots_with_a_row(DIGEST, SLOT, SLOT + 9 * DAY) == {SLOT, SLOT + DAY, SLOT + 2 * DAY}
-    assert store.slots_with_a_row("never-seen", SLOT, SLOT + 9 * DAY) == frozenset()
+    assert store.slot_statuses(DIGEST, SLOT, SLOT + 9 * DAY) == {
+        SLOT: Status.DRAFTING,
+        SLOT + DAY: Status.FAILED,
+        SLOT + 2 * DAY: Status.SKIPPED,
+        SLOT + 3 * DAY: Status.QUEUED,
+    }
+    assert store.slot_statuses("never-seen", SLOT, SLOT + 9 * DAY) == {}
 
 
 def test_a_range_that_runs_backwards_holds_nothing(store: Store) -> None:
     claimed(store)
 
-    assert store.slots_with_a_row(DIGEST, SLOT + DAY, SLOT) == frozenset()
+    assert store.slot_statuses(DIGEST, SLOT + DAY, SLOT) == {}
+
+
+NOTED = {
+    "all-of-it": SweptDrafter(SLOT, SLOT + DAY, Asked(NOW, SLOT + 2 * DAY)),
+    "asked": SweptDrafter(asked=Asked(NOW, SLOT)),
+    "in-flight": SweptDrafter(in_flight=SLOT),
+    "silent": SweptDrafter(silent_since=SLOT),
+}
+
+
+def test_what_is_noted_of_the_drafters_comes_back_and_is_replaced_as_a_whole(store: Store) -> None:
+    noted = SweptSchedule(DAILY, SLOT, NOTED, stopped=NOW)
+
+    store.note_swept(noted, now=NOW)
+    assert store.swept_schedules().schedules == (noted,)
+    silent = next(one.silent_since for one in store.swept_schedules().schedules[0].drafters.values())
+    assert silent is not None
+    assert silent.utcoffset() == timedelta(0)
+
+    store.note_swept(SweptSchedule(DAILY, SLOT, {"silent": NOTED["silent"]}), now=NOW + SECOND)
+    assert store.swept_schedules().schedules == (SweptSchedule(DAILY, SLOT, {"silent": NOTED["silent"]}),)
+
+
+def test_a_drafter_of_which_nothing_is_to_be_remembered_is_not_kept(store: Store) -> None:
+    store.note_swept(SweptSchedule(DAILY, SLOT, {"quiet": SweptDrafter()}), now=NOW)
+
+    assert store.swept_schedules().schedules == (SweptSchedule(DAILY, SLOT),)
+
+
+def test_what_the_sweep_remembers_is_kept_to_the_second_and_never_naive(store: Store) -> None:
+    odd = NOW + timedelta(milliseconds=900)
+    store.note_swept(SweptSchedule(DAILY, SLOT, {"d": SweptDrafter(asked=Asked(odd, SLOT))}, stopped=odd), now=NOW)
+    (known,) = store.swept_schedules().schedules
+    assert known == SweptSchedule(DAILY, SLOT, {"d": SweptDrafter(asked=Asked(NOW, SLOT))}, stopped=NOW)
+
+    for naive in (
+        SweptSchedule(DAILY, SLOT, {"d": SweptDrafter(silent_since=SLOT.replace(tzinfo=None))}),
+        SweptSchedule(DAILY, SLOT, stopped=NOW.replace(tzinfo=None)),
+    ):
+        with pytest.raises(ValueError, match="timezone"):
+            store.note_swept(naive, now=NOW)
+
+
+def test_a_row_of_an_older_version_has_nothing_noted_and_a_newer_ones_words_are_ignored() -> None:
+    plain = schedule_row(SweptSchedule(DAILY, SLOT))
+    assert plain.keys() & {"drafters", "stopped"} == set()
+    assert read_schedule(plain) == SweptSchedule(DAILY, SLOT)
+    newer = {**plain, "drafters": {"d": {"silent_since": format_instant(SLOT), "mood": "fine"}}, "weather": "good"}
+    assert read_schedule(newer) == SweptSchedule(DAILY, SLOT, {"d": SweptDrafter(silent_since=SLOT)})
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"stopped": "yesterday"},
+        {"drafters": {"d": {"silent_since": "yesterday"}}},
+        {"drafters": {"d": {"silent_since": "2026-03-29T05:00:00"}}},
+        {"drafters": ["d"]},
+        {"drafters": {"d": {"asked": {"at": format_instant(NOW)}}}},
+    ],
+)
+def test_what_is_noted_and_cannot_be_read_is_an_unreadable_row(damage: dict[str, object]) -> None:
+    with pytest.raises(UnreadableRow):
+        read_schedule({**schedule_row(SweptSchedule(DAILY, SLOT)), **damage})

@@ -149,6 +149,7 @@ def moto_stack(provider: str = "offline", desk_url: str = DESK) -> Iterator[Moto
     with deployed() as names:
         key = client("secretsmanager").create_secret(Name=KEY_NAME, SecretString="key-1")
         variables = {
+            "POWERTOOLS_METRICS_NAMESPACE": "Galley/moto",
             "GALLEY_TABLE": names.table,
             "GALLEY_RUNS_QUEUE_URL": names.runs_url,
             "GALLEY_DEAD_RUNS_QUEUE_URL": names.dead_runs_url,

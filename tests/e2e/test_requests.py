@@ -88,8 +88,8 @@ READS_IN_BETWEEN = [TRANSACTION, QUERY, QUERY, TRANSACTION]
 DRAFTED: Mapping[str, list[str]] = dict.fromkeys(RUNS, READS_IN_BETWEEN)
 """What a drafted run asks of DynamoDB, whatever its shape."""
 
-LISTED = 6
-"""The listings of the queued, the begun and the pending runs that a sweep reads, whatever there is."""
+LISTED = 3
+"""The listings of the queued, the begun and the pending runs, which a sweep reads once each, whatever there is."""
 
 
 def deliver(stack: Moto, run: RunMessage) -> None:

@@ -44,6 +44,8 @@ TARGETS = (
     Target("functions/recover/abandoned.py"),
     Target("functions/recover/unsent.py"),
     Target("functions/recover/sweep.py"),
+    Target("functions/recover/catch_up.py"),
+    Target("functions/recover/silence.py"),
     Target("functions/recover/stale.py"),
     Target("functions/draft/draft_rules.py"),
     Target("layers/galley/galley/withdrawing.py"),

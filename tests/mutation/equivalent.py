@@ -80,8 +80,14 @@ EQUIVALENT: dict[str, str] = {
     "abandoned.py is_abandoned: `not run.lease_is_dead(now)` never": (
         "a lease that lives ends later than now, and its end is a sign of life: the comparison sees that too"
     ),
-    "unsent.py _waits: without `and run.status is Status.QUEUED or run.lease_is_dead(now)`": (
-        "a run without an owner has no lease that could live, and only queued and begun runs are listed"
+    "sweep.py _Sweep._read_again: replace without `swept_until=max(known.swept_until, since)`": (
+        "what lies before a schedule's last change is not due, wherever the mark stands"
+    ),
+    "unsent.py is_unsent: without `or run.owner is not None`": (
+        "a run whose owner has been gone for so long is abandoned, and that is asked beside it"
+    ),
+    "unsent.py is_unsent: without `and run.lease_is_dead(now)`": (
+        "a run without an owner has no lease that could live"
     ),
     "withdrawing.py replaces: `older.slot < newer.slot` becomes <=": (
         "a draft of the same slot was turned away before; no run replaces itself"

@@ -40,7 +40,7 @@ _READS = frozenset(
         "week",
         "watched",
         "history",
-        "slots_with_a_row",
+        "slot_statuses",
         "swept_schedules",
     }
 )

@@ -140,6 +140,7 @@ class _Schedules:
             "schedule": "<aws.scheduler.schedule-arn>",
             "slot": "<aws.scheduler.scheduled-time>",
             **self.contract.model_dump(mode="json"),
+            "silence_slots": 2,
         }
         return ScheduleDefinition(
             name=f"schedule-{number}",

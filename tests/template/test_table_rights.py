@@ -94,7 +94,7 @@ def _draft(store: DynamoStore) -> None:
 def _recover(store: DynamoStore) -> None:
     drafting = store.watched(Status.DRAFTING).runs
     store.swept_schedules()
-    store.slots_with_a_row("daily-digest", NOW, NOW)
+    store.slot_statuses("daily-digest", NOW, NOW)
     store.drafter("daily-digest")
     store.note_swept(SweptSchedule(schedule(), NOW), now=NOW)
     store.forget_swept("DailyDigest", now=NOW)

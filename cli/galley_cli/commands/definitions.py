@@ -9,6 +9,7 @@ from galley.instants import utc_now
 from galley.schedules import ScheduleDefinition
 from galley_cli.checkout import find_checkout, put_on_path
 from galley_cli.commands.common import Operating, Refused
+from galley_cli.silences import Silences, silences
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,16 @@ def refuse_unknown(drafter: str, known: Sequence[str]) -> None:
         raise Refused(
             f"drafter {drafter!r} neither has a file nor is scheduled; the drafters are: {', '.join(known) or 'none'}"
         )
+
+
+def known_silences(operating: Operating) -> Silences:
+    """Return which drafters the sweep found silent; none where nothing has run yet on this machine."""
+    from galley_cli.local.state import StateError
+
+    try:
+        return silences(operating.open().store)
+    except StateError:
+        return {}
 
 
 def _created(operating: Operating, now: datetime) -> datetime:

@@ -1,12 +1,14 @@
 """``galley drafters``, ``galley pause`` and ``galley resume``: each drafter's gate, and shutting it by hand."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from galley.answers import gate_answer
 from galley.edits import checked_words
+from galley.instants import format_instant
 from galley.money import usd
 from galley.store import DrafterState
 from galley.store.changes import utc_day
@@ -24,6 +26,7 @@ from galley_cli.commands.definitions import known_drafters, refuse_unknown
 from galley_cli.commands.obstacles import read_file
 from galley_cli.commands.shown import columns
 from galley_cli.os_user import os_user
+from galley_cli.silences import silences, silent_drafters
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,13 +38,17 @@ DrafterArgument = Annotated[str, typer.Argument(metavar="DRAFTER", help="Its nam
 
 @dataclass(frozen=True, slots=True)
 class _Gate:
-    """A drafter's gate, what it has spent today (a UTC day), and what its file allows; money in nano-dollars."""
+    """A drafter's gate, what it has spent today (a UTC day), and what its file allows; money in nano-dollars.
+
+    ``silent_since`` is the first slot of a silence that the sweep has told.
+    """
 
     state: DrafterState
     day: str
     committed_nanousd: int
     file: "Drafter | None"
     problem: str | None
+    silent_since: datetime | None
 
     def json(self) -> dict[str, Any]:
         """Return what is known; a limit or a budget is null where the file is missing, wrong or sets none."""
@@ -51,6 +58,7 @@ class _Gate:
             "day": self.day,
             "committed_nanousd": self.committed_nanousd,
             "daily_budget_nanousd": None if self.file is None else self.file.daily_budget_nanousd,
+            "silent_since": None if self.silent_since is None else format_instant(self.silent_since),
             "problem": self.problem,
         }
 
@@ -77,18 +85,20 @@ def register(app: typer.Typer) -> None:
 
 
 def list_drafters(state: StateOption = DEFAULT_STATE, stack: StackOption = None, as_json: JsonOption = False) -> None:
-    """List the drafters: undecided drafts of the limit, what today (UTC) has cost of the budget, and the pauses.
+    """List the drafters: undecided drafts of the limit, what today (UTC) has cost of the budget, silences and pauses.
 
     Limits and budgets are those of the files here, also with --stack.
     """
     operating = Operating(state, stack, as_json)
     opened = operating.open()
-    gates = [_gate(opened, name) for name in known_drafters(operating)]
+    silent = silent_drafters(silences(opened.store))
+    gates = [_gate(opened, name, silent.get(name)) for name in known_drafters(operating)]
 
     def table(console: "Console") -> None:
-        listed = columns("drafter", "pending", "spent today", "paused")
+        listed = columns("drafter", "pending", "spent today", "silent since", "paused")
         for gate in gates:
-            listed.add_row(gate.state.drafter, gate.pending, gate.spend, gate.state.paused or "")
+            silence = "" if gate.silent_since is None else format_instant(gate.silent_since)
+            listed.add_row(gate.state.drafter, gate.pending, gate.spend, silence, gate.state.paused or "")
         console.print(listed if gates else "There are no drafters.")
         for gate in gates:
             if gate.problem is not None:
@@ -142,7 +152,9 @@ def _print(operating: Operating, gate: DrafterState, before: str | None, line: s
     operating.print({**gate_answer(gate), "was_paused": before}, lambda console: console.print(line))
 
 
-def _gate(opened: Opened, name: str) -> _Gate:
+def _gate(opened: Opened, name: str, silent_since: datetime | None) -> _Gate:
     file, problem = read_file(name)
     day = utc_day(opened.now())
-    return _Gate(opened.store.drafter(name), day, opened.store.committed_nanousd(name, day), file, problem)
+    return _Gate(
+        opened.store.drafter(name), day, opened.store.committed_nanousd(name, day), file, problem, silent_since
+    )

@@ -1,7 +1,7 @@
 """``galley schedules``: what is due when; ``enable`` and ``disable`` switch a deployed stack's schedules."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -24,7 +24,7 @@ from galley_cli.commands.common import (
     slot_in_both,
     whole_number,
 )
-from galley_cli.commands.definitions import definitions
+from galley_cli.commands.definitions import definitions, known_silences
 from galley_cli.commands.shown import columns, printable
 from galley_cli.deployed_schedules import definition_named
 
@@ -53,7 +53,7 @@ def list_schedules(
 ) -> None:
     """List the schedules, with their last and next slot in their own timezone and in UTC; or enable and disable them.
 
-    A schedule that is disabled has no next slot.
+    A schedule that is disabled has no next slot. Beside a drafter that has gone silent stands since when.
     """
     operating = Operating(state, stack, as_json)
     if context.invoked_subcommand is not None:
@@ -62,7 +62,10 @@ def list_schedules(
         return
     found = definitions(operating)
     problems = found.problems
-    listed = [_schedule(definition, found.now, coming) for definition in found.schedules]
+    silent = known_silences(operating)
+    listed = [
+        _schedule(definition, found.now, coming, silent.get(definition.name, {})) for definition in found.schedules
+    ]
 
     def table(console: "Console") -> None:
         shown = _last_and_next(listed) if coming is None else _coming(listed)
@@ -209,10 +212,15 @@ def _next_line(definition: ScheduleDefinition) -> str:
 def _last_and_next(listed: list[dict[str, Any]]) -> "Table":
     shown = columns("schedule", "expression", "timezone", "drafters", "last slot", "next slot")
     for one in listed:
-        drafters = ", ".join(one.get("drafters", []))
         coming = _slot(one, "next") if one["enabled"] else "(disabled)"
-        shown.add_row(one["schedule"], one["expression"], one["timezone"], drafters, _slot(one, "last"), coming)
+        shown.add_row(one["schedule"], one["expression"], one["timezone"], _drafters(one), _slot(one, "last"), coming)
     return shown
+
+
+def _drafters(one: dict[str, Any]) -> str:
+    silent = one.get("silent", {})
+    named = one.get("drafters", [])
+    return ", ".join(f"{name} (silent since {silent[name]})" if name in silent else name for name in named)
 
 
 def _coming(listed: list[dict[str, Any]]) -> "Table":
@@ -226,7 +234,9 @@ def _coming(listed: list[dict[str, Any]]) -> "Table":
     return shown
 
 
-def _schedule(definition: ScheduleDefinition, now: datetime, coming: int | None) -> dict[str, Any]:
+def _schedule(
+    definition: ScheduleDefinition, now: datetime, coming: int | None, silent: Mapping[str, datetime]
+) -> dict[str, Any]:
     """Return a schedule as JSON, with so many coming slots; what is wrong with it stands in ``error``."""
     shown: dict[str, Any] = {
         "schedule": definition.name,
@@ -248,6 +258,8 @@ def _schedule(definition: ScheduleDefinition, now: datetime, coming: int | None)
         **shown,
         "drafters": list(tick.drafters),
         "contract": tick.contract.model_dump(mode="json"),
+        "silence_slots": tick.silence_slots,
+        "silent": {drafter: format_instant(since) for drafter, since in silent.items()},
         "last": _in_both(calendar.latest_until(now), definition.timezone),
         "next": _in_both(next_slot, definition.timezone),
     }

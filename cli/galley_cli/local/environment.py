@@ -43,6 +43,7 @@ def function_environment(
         "GALLEY_MODEL_KEY_ARN": MODEL_KEY_ARN if provider == "anthropic" else "",
         "GALLEY_LOGIN_DOMAIN": "",
         "GALLEY_LOGIN_CLIENT_ID": "",
+        "POWERTOOLS_METRICS_NAMESPACE": "Galley/local",
     }
     variables: dict[str, str] = {}
     for name, value in function.environment.items():

@@ -57,6 +57,7 @@ from galley.store.rows import (
     run_row,
     schedule_row,
     slot_of_row,
+    status_of_row,
 )
 from galley_cli.local.state import StateBusy, StateDirectory, stamp, unstamp
 
@@ -338,14 +339,14 @@ class SqliteStore:
             ).fetchall()
         return _page(found, limit, lambda row: f"{row[0]}:{row[1]}")
 
-    def slots_with_a_row(self, drafter: str, first: datetime, last: datetime) -> frozenset[datetime]:
-        """Return the slots from the first to the last for which the drafter has a run's row."""
+    def slot_statuses(self, drafter: str, first: datetime, last: datetime) -> Mapping[datetime, Status | None]:
+        """Return the slots from the first to the last that have a row, and what each has become."""
         with self._reading() as rows:
             found = rows.db.execute(
-                "SELECT slot FROM runs WHERE drafter = ? AND slot BETWEEN ? AND ?",
+                "SELECT slot, status FROM runs WHERE drafter = ? AND slot BETWEEN ? AND ?",
                 (drafter, format_instant(first), format_instant(last)),
             ).fetchall()
-        return frozenset(slot_of_row(drafter, slot) for (slot,) in found)
+        return {slot_of_row(drafter, slot): status_of_row(status) for slot, status in found}
 
     def swept_schedules(self) -> SweptSchedules:
         """Return what the sweep noted of every schedule, by name."""

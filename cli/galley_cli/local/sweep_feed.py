@@ -69,6 +69,8 @@ class SweepFeed:
                     self._report(f"the sweep found something broken: {line}")
                 for line in found.get("gone", []):
                     self._report(line)
+                for line in found.get("silent", []):
+                    self._report(f"a drafter has gone silent: {line}")
             case FunctionError(error_type, message):
                 self._retry(sweep, f"{error_type}: {message}")
             case _:

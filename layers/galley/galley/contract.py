@@ -17,6 +17,9 @@ DrafterName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,62}$"
 
 WEEK_MINUTES = 7 * 24 * 60
 
+MOST_SILENCE_SLOTS = 366
+"""A year of daily slots: what is looked back over stays one short query."""
+
 
 FIRST_YEAR, LAST_YEAR = 1970, 2199
 """The years of EventBridge's cron expressions.
@@ -84,9 +87,13 @@ class Tick(Contract):
     Scheduler replaces the placeholders in ``schedule`` and ``slot``
     (https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html).
     Where they are missing or left as they stand, somebody sent the tick by hand: both are None.
+
+    ``silence_slots``: after how many due slots without a draft a drafter is silent; None where nobody wants to know.
+    Only the sweep asks for it, so it stays with the schedule and is in no message and no run's row.
     """
 
     drafters: tuple[DrafterName, ...] = Field(min_length=1, max_length=100)
+    silence_slots: int | None = Field(default=None, strict=True, ge=1, le=MOST_SILENCE_SLOTS)
     schedule: str | None = Field(default=None, max_length=2048)
     slot: datetime | None = None
 

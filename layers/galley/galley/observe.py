@@ -22,6 +22,12 @@ def count(name: str, value: int = 1) -> None:
     metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
 
 
+def count_at_once(name: str) -> None:
+    """Count something that is noted right after, so that it is counted even if the function dies then."""
+    count(name)
+    metrics.flush_metrics()
+
+
 def tell_outcome(run: Run) -> None:
     """Log and count what became of a run, under the name of its state.
 

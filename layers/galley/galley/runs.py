@@ -99,6 +99,12 @@ LONGEST_LEASE = timedelta(hours=1)
 MOST_SENT = 1_000_000
 """The most that a message can say of how often it was sent: more is a mistake, and no database takes any number."""
 
+IN_FLIGHT = frozenset({Status.QUEUED, Status.DRAFTING})
+"""The states of a run of which nobody knows yet what becomes of it."""
+
+WITH_A_DRAFT = frozenset(Status) - IN_FLIGHT - {Status.EMPTY, Status.FAILED, Status.SKIPPED}
+"""The states of a run that has come to a draft, whatever was decided about it."""
+
 HOLDS_A_PLACE = frozenset({Status.DRAFTING, Status.PENDING})
 """The states that count against the gate."""
 
@@ -221,9 +227,15 @@ def messages_for(
 ) -> list[RunMessage]:
     """Return the run messages of a tick's drafters for a slot, in the tick's order; ``schedule`` is an ARN."""
     return [
-        RunMessage(drafter=drafter, slot=slot, origin=origin, contract=tick.contract, schedule=schedule, trace=trace)
-        for drafter in tick.drafters
+        message_for(tick, drafter, slot, origin=origin, schedule=schedule, trace=trace) for drafter in tick.drafters
     ]
+
+
+def message_for(
+    tick: Tick, drafter: str, slot: datetime, *, origin: Origin, schedule: str | None, trace: str | None
+) -> RunMessage:
+    """Return the message of one of a tick's drafters."""
+    return RunMessage(drafter=drafter, slot=slot, origin=origin, contract=tick.contract, schedule=schedule, trace=trace)
 
 
 @dataclass(frozen=True, slots=True)

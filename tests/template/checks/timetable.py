@@ -1,10 +1,11 @@
 """The schedules: when they fire, what they promise, and who is promised."""
 
 import json
+from contextlib import suppress
 from functools import cache
 from zoneinfo import available_timezones
 
-from template.expansion import ROOT, Template, named
+from template.expansion import ROOT, Template, as_list, named, resources
 from template.faults import Fault, drop, promise, put, remove
 from template.words import drafting_schedules, schedules, target_of, variables_of, worth_seconds
 
@@ -91,6 +92,36 @@ def schedules_stand_in_three_zones(template: Template) -> list[str]:
     return [] if len(drafting) == 4 and len(zones) >= 3 else [f"{len(drafting)} schedules in {len(zones)} timezones"]
 
 
+def lateness_and_silence_raise_an_alarm(template: Template) -> list[str]:
+    """What the sweep counts of overdue runs and of silent drafters rings an alarm of this stack's own."""
+    given = variables_of(template, "recover")
+    rings: set[str] = set()
+    for alarm in resources(template, "AWS::CloudWatch::Alarm").values():
+        is_ours = alarm["Namespace"] == given["POWERTOOLS_METRICS_NAMESPACE"] and alarm["Dimensions"] == [
+            {"Name": "service", "Value": given["POWERTOOLS_SERVICE_NAME"]}
+        ]
+        rings_at_one = (alarm["Threshold"], alarm["ComparisonOperator"]) == (0, "GreaterThanThreshold")
+        if is_ours and rings_at_one and "AlarmTopicArn" in set().union(*map(named, as_list(alarm.get("AlarmActions")))):
+            rings.add(alarm["MetricName"])
+    faults = [f"{metric}: rings no alarm" for metric in ("run_overdue", "drafter_silent") if metric not in rings]
+    if "AWS::StackName" not in named(given["POWERTOOLS_METRICS_NAMESPACE"]):
+        faults.append("the metrics of two stacks in one account are the same")
+    return faults
+
+
+def every_drafter_but_the_monitor_is_watched_for_silence(template: Template) -> list[str]:
+    """A drafter that ought to draft is watched; a monitor that finds nothing wrong has nothing to say."""
+    from galley.contract import InvalidTick, read_tick
+
+    faults = []
+    for name, schedule in drafting_schedules(template).items():
+        with suppress(InvalidTick):  # told by another check
+            tick = read_tick(target_of(schedule).get("Input", ""), name)
+            if (tick.silence_slots is None) != (tick.drafters == ("hourly-monitor",)):
+                faults.append(f"{name}: watches for silence where it should not, or does not where it should")
+    return faults
+
+
 @cache
 def _drafters() -> frozenset[str]:
     """Return the names of the drafters that have a file."""
@@ -128,4 +159,10 @@ FAULTS: tuple[Fault, ...] = (
         put("RecoverFunction", "Environment.Variables.GALLEY_SCHEDULE_GROUP", {"Ref": "SweepGroup"}),
     ),
     Fault(schedules_stand_in_three_zones, "three schedules", remove(DIGEST)),
+    Fault(lateness_and_silence_raise_an_alarm, "no alarm", remove("SilentDraftersAlarm")),
+    Fault(lateness_and_silence_raise_an_alarm, "a mute alarm", drop("OverdueRunsAlarm", "AlarmActions")),
+    Fault(lateness_and_silence_raise_an_alarm, "another name", put("SilentDraftersAlarm", "MetricName", "silent")),
+    Fault(lateness_and_silence_raise_an_alarm, "all stacks' metrics", put("OverdueRunsAlarm", "Namespace", "Galley")),
+    Fault(lateness_and_silence_raise_an_alarm, "a deaf alarm", put("SilentDraftersAlarm", "Threshold", 10)),
+    Fault(every_drafter_but_the_monitor_is_watched_for_silence, "nobody listens", promise(DIGEST, silence_slots=None)),
 )

@@ -17,7 +17,7 @@ from galley.instants import utc_now
 from galley.queue import DeadLetter, DeadTick
 from galley.rules import Review, Rules
 from galley.runs import RejectReason, RunKey, Status
-from galley.store import Bill, Claimed, Expire, Limits, Paused, Reject, Settled
+from galley.store import Bill, Claimed, Expire, Limits, Paused, Reject, Settled, SweptDrafter, SweptSchedule
 from galley_cli.checkout import Checkout
 from galley_cli.local.queue import SqliteQueues
 from galley_cli.local.state import StateDirectory
@@ -28,6 +28,7 @@ from support.outside import ROOT, SLOT, FixedSchedules, message, schedule
 from support.real_system import galley as real_galley
 
 RUN = "daily-digest:2026-11-27T06:00:00Z"
+QUIET = {"window_minutes": 30, "grace_minutes": 120, "catch_up": "latest"}
 FAILED = "daily-digest:2026-11-28T06:00:00Z"
 DRAFT = Draft(
     "Friday [bold]mails[/bold]", "Two mails.", (Item("m1", "Invoice", "Due.", "inbox"),), ("one is missing",), "offline"
@@ -287,6 +288,39 @@ def test_schedules_have_their_slots_in_local_time_and_in_utc(galley: Galley) -> 
 
 def test_the_project_itself_passes_its_check(galley: Galley) -> None:
     assert loaded(galley("check", "--json"))["problems"] == []
+
+
+def test_the_check_says_who_is_watched_for_silence(galley: Galley) -> None:
+    assert loaded(galley("check", "--json"))["silence_slots"] == {
+        "DailyDigest": 5,
+        "NightlySync": 14,
+        "WeeklyReport": 2,
+    }
+    assert "watched: WeeklyReport is told as silent after 2 due slots without a draft" in galley("check")[1]
+
+
+def test_a_silence_is_shown_with_its_schedule_and_with_its_drafter(galley: Galley, state: StateDirectory) -> None:
+    quiet = {"drafters": ["daily-digest", "weekly-report"], "silence_slots": 3, **QUIET}
+    since = {name: SweptDrafter(silent_since=SLOT) for name in ("daily-digest", "gone")}
+    unwatched = {"drafters": ["nightly-sync"], **QUIET}
+    for name, tick, noted in (
+        ("DailyDigest", quiet, since),
+        ("NightlySync", unwatched, {"nightly-sync": SweptDrafter(silent_since=SLOT)}),
+        ("Unreadable", {}, {"hourly-monitor": SweptDrafter(silent_since=SLOT)}),
+    ):
+        noted_now = SweptSchedule(schedule(name, input=json.dumps(tick)), SLOT, noted)
+        SqliteStore(state).note_swept(noted_now, now=SLOT)
+    told = {one["schedule"]: one["silent"] for one in loaded(galley("schedules", "--json"))["schedules"]}
+    assert told == {
+        "DailyDigest": {"daily-digest": "2026-11-27T06:00:00Z"},
+        "HourlyMonitor": {},
+        "NightlySync": {},
+        "WeeklyReport": {},
+    }
+    listed = {one["drafter"]: one["silent_since"] for one in loaded(galley("drafters", "--json"))["drafters"]}
+    assert {name: since for name, since in listed.items() if since} == {"daily-digest": "2026-11-27T06:00:00Z"}
+    assert "silent since 2026-11-27T06:00:00Z" in " ".join(galley("schedules")[1].split())
+    assert "2026-11-27T06:00:00Z" in galley("drafters")[1]
 
 
 @pytest.mark.guarantee("G7")

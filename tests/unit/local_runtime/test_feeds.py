@@ -411,6 +411,14 @@ def test_a_sweep_tells_the_schedules_it_cannot_read(world: World) -> None:
     assert any("Bad: expression is no cron" in line for line in world.reports)
 
 
+def test_a_sweep_tells_the_drafters_that_have_gone_silent(world: World) -> None:
+    world.answers = lambda event: Returned({"silent": ["digest: no draft for 5 due slots of Hourly or more"]})
+    feed = world.sweep_feed()
+    feed.ask('{"sweep": "now"}')
+    feed.step()
+    assert world.reports == ["a drafter has gone silent: digest: no draft for 5 due slots of Hourly or more"]
+
+
 def test_a_sweep_that_fails_is_tried_once_more_and_is_then_dead(world: World) -> None:
     world.answers = lambda event: FAILURE
     feed = world.sweep_feed()

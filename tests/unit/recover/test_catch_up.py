@@ -4,9 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from catch_up import MOST_CAUGHT_UP, Leave, Send, Skip, catch_up, swept_until
+from catch_up import MOST_CAUGHT_UP, Decision, Leave, Send, Skip, asked_after, catch_up, swept_until
 from galley.contract import CatchUp, Contract
 from galley.runs import SkipReason
+from galley.store import Asked
 from support.outside import SLOT
 
 HOUR = timedelta(hours=1)
@@ -72,6 +73,46 @@ def test_where_each_slot_is_drafted_the_oldest_are_sent_first_and_not_all_at_onc
     assert [one.slot for one in decisions] == list(due)
     after = catch_up(contract(CatchUp.ALL, 48 * HOUR), due, due[:MOST_CAUGHT_UP], now=due[-1] + HOUR)
     assert [type(one) for one in after] == [Send] * 2
+
+
+WAITS = Asked(at=SLOTS[-1], through=SLOTS[1])
+SOON = SLOTS[-1] + timedelta(minutes=10)
+
+
+@pytest.mark.parametrize(
+    ("decisions", "asked"),
+    [
+        pytest.param((Leave(SLOTS[0], ""), Send(SLOTS[2], "")), Asked(SLOTS[-1], SLOTS[2]), id="one more"),
+        pytest.param((Send(SLOTS[2], ""),), Asked(SLOTS[-1], SLOTS[2]), id="the others have their rows"),
+        pytest.param((Leave(SLOTS[0], ""),), WAITS, id="one waits still"),
+        pytest.param((Skip(SLOTS[0], SkipReason.PAUSED, ""),), None, id="none is to be drafted"),
+        pytest.param((), None, id="each has its row"),
+    ],
+)
+def test_what_was_asked_for_is_remembered_for_as_long_as_one_of_them_waits(
+    decisions: tuple[Decision, ...], asked: Asked | None
+) -> None:
+    assert asked_after(WAITS, decisions, now=SOON) == asked
+
+
+@pytest.mark.parametrize(
+    ("since", "becomes"),
+    [
+        pytest.param(-SECOND, "send", id="by a clock that went ahead"),
+        pytest.param(timedelta(), "leave", id="just now"),
+        pytest.param(HOUR - SECOND, "leave", id="less than an hour ago"),
+        pytest.param(HOUR, "send", id="an hour ago"),
+    ],
+)
+def test_what_was_asked_for_is_left_for_an_hour(since: timedelta, becomes: str) -> None:
+    asked = Asked(at=SOON - since, through=SLOTS[-1])
+    assert said(CatchUp.LATEST, now=SOON, asked=asked)[-1] == becomes
+
+
+def test_after_an_hour_all_is_asked_for_anew() -> None:
+    sent = (Send(SLOTS[0], ""), Send(SLOTS[1], ""))
+    assert asked_after(WAITS, sent, now=SLOTS[-1] + HOUR) == Asked(SLOTS[-1] + HOUR, SLOTS[1])
+    assert asked_after(None, sent, now=SOON) == Asked(SOON, SLOTS[1])
 
 
 def test_nothing_due_is_nothing_to_decide() -> None:

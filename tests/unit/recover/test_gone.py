@@ -102,7 +102,7 @@ def test_while_scheduler_does_not_answer_nothing_is_forgotten(store: Store) -> N
     assert known(store) == ["Hourly"]
 
 
-@pytest.mark.parametrize("operation", ["slots_with_a_row", "forget_swept"])
+@pytest.mark.parametrize("operation", ["slot_statuses", "forget_swept"])
 def test_what_cannot_be_forgotten_now_is_named_and_stops_no_other(
     store: Store, monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:

@@ -176,7 +176,7 @@ def test_g4_after_an_outage_each_slot_has_become_what_its_contract_says(store: S
         system.sweep(over + days * DAY)
         assert system.queue.sent == []
     assert system.rows() == says
-    assert system.sweep(over + 8 * DAY) == Swept((), (), (), (), ())
+    assert system.sweep(over + 8 * DAY) == Swept()
     assert system.rows() == says
     for known in store.swept_schedules().schedules:
         if says[known.definition.name]:

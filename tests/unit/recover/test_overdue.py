@@ -6,6 +6,7 @@ import pytest
 
 from galley.runs import Origin, Run, RunMessage, Status
 from galley.store import Bill, Claimed, Limits, Store
+from in_flight import list_in_flight
 from overdue import find_overdue
 from support.outside import CONTRACT, SLOT, message
 
@@ -22,19 +23,19 @@ def begun(store: Store, asked: RunMessage) -> Run:
 
 def test_a_begun_run_is_overdue_after_the_last_moment_of_its_window(store: Store) -> None:
     run = begun(store, message())
-    assert find_overdue(store, now=OVER - SECOND) == ()
-    assert find_overdue(store, now=OVER) == (str(run.key),)
+    assert find_overdue(list_in_flight(store).runs, now=OVER - SECOND) == ()
+    assert find_overdue(list_in_flight(store).runs, now=OVER) == (str(run.key),)
 
 
 def test_a_run_with_an_outcome_is_not_overdue(store: Store) -> None:
     store.release(begun(store, message()), Status.EMPTY, "nothing_new", "", Bill(), now=SLOT)
-    assert find_overdue(store, now=OVER) == ()
+    assert find_overdue(list_in_flight(store).runs, now=OVER) == ()
 
 
 @pytest.mark.parametrize("origin", [Origin.CATCH_UP, Origin.MANUAL])
 def test_the_window_binds_whatever_the_grace_binds(store: Store, origin: Origin) -> None:
     run = begun(store, message(origin=origin))
-    assert find_overdue(store, now=OVER) == (str(run.key),)
+    assert find_overdue(list_in_flight(store).runs, now=OVER) == (str(run.key),)
 
 
 def test_a_backfill_and_a_run_that_a_person_sent_again_are_never_overdue(store: Store) -> None:
@@ -42,4 +43,4 @@ def test_a_backfill_and_a_run_that_a_person_sent_again_are_never_overdue(store: 
     other = begun(store, message("nightly-sync"))
     store.release(other, Status.FAILED, "refusal", "", Bill(), now=SLOT)
     store.resend(other.key, now=SLOT)
-    assert find_overdue(store, now=OVER) == ()
+    assert find_overdue(list_in_flight(store).runs, now=OVER) == ()

@@ -1,7 +1,7 @@
 """Which due slots the sweep gives an outcome, and what it notes."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -92,7 +92,7 @@ def test_g4_a_slot_past_its_grace_is_recorded_as_misfired(store: Store) -> None:
     assert (row.status, row.reason) == (Status.SKIPPED, SkipReason.MISFIRED)
     assert row.detail == "found 121 minutes after its slot, past its grace"
     assert queue.sent == []
-    assert swept(store, queue, schedule(**SINCE), now=SLOT + 122 * MINUTE) == Swept((), (), (), (), ())
+    assert swept(store, queue, schedule(**SINCE), now=SLOT + 122 * MINUTE) == Swept()
 
 
 @pytest.mark.guarantee("G4")
@@ -121,7 +121,7 @@ def test_a_slot_that_may_still_be_on_its_way_is_left_alone(store: Store) -> None
 )
 def test_a_slot_that_eventbridge_would_not_have_fired_is_not_invented(store: Store, change: dict[str, object]) -> None:
     queue = RecordingQueue()
-    assert swept(store, queue, schedule(**{**SINCE, **change}), now=SLOT + 10 * MINUTE) == Swept((), (), (), (), ())
+    assert swept(store, queue, schedule(**{**SINCE, **change}), now=SLOT + 10 * MINUTE) == Swept()
 
 
 @pytest.mark.parametrize("bound", ["created", "modified", "start", "end"])
@@ -149,12 +149,47 @@ def test_a_schedule_that_is_disabled_without_being_changed_is_read_again(store: 
     assert swept(store, queue, hourly(enabled=False), now=SLOT + 5 * HOUR).caught_up == ()
 
 
-def test_a_run_that_was_sent_and_has_no_row_yet_is_sent_again_and_drafted_once(store: Store) -> None:
+def test_a_run_that_was_sent_and_has_no_row_yet_is_sent_again_once_an_hour_and_drafted_once(store: Store) -> None:
     queue = RecordingQueue()
-    for minute in (10, 25, 40):
-        assert swept(store, queue, schedule(**SINCE), now=SLOT + minute * MINUTE).caught_up == (str(KEY),)
-    assert draft_all(store, queue, now=SLOT + 41 * MINUTE) == [str(KEY)]
-    assert swept(store, queue, schedule(**SINCE), now=SLOT + 55 * MINUTE).caught_up == ()
+    sent = {
+        minute: swept(store, queue, schedule(**SINCE), now=SLOT + minute * MINUTE).caught_up
+        for minute in (10, 25, 40, 55, 69, 70, 85, 100)
+    }
+    assert [minute for minute, runs in sent.items() if runs] == [10, 70]
+    assert draft_all(store, queue, now=SLOT + 101 * MINUTE) == [str(KEY)]
+    assert swept(store, queue, schedule(**SINCE), now=SLOT + 115 * MINUTE) == Swept()
+    assert store.swept_schedules().schedules[0].drafters == {}
+
+
+def test_a_slot_that_comes_due_meanwhile_is_sent_at_once_and_those_before_it_are_not_put_off(store: Store) -> None:
+    queue = RecordingQueue()
+    every = hourly(input=contract(["hourly-monitor"], catch_up="all", grace_minutes=1440))
+    slots = [SLOT + number * HOUR for number in range(4)]
+    now = SLOT + 100 * MINUTE
+    assert swept(store, queue, every, now=now).caught_up == keys("hourly-monitor", *slots[:2])
+    assert swept(store, queue, every, now=now + 25 * MINUTE).caught_up == keys("hourly-monitor", slots[2])
+    assert swept(store, queue, every, now=now + 59 * MINUTE).caught_up == ()
+    assert swept(store, queue, every, now=now + HOUR).caught_up == keys("hourly-monitor", *slots[:3])
+
+
+def test_what_was_asked_for_by_a_clock_that_went_ahead_is_asked_for_again(store: Store) -> None:
+    queue = RecordingQueue()
+    swept(store, queue, schedule(**SINCE), now=SLOT + 100 * MINUTE)
+    assert swept(store, queue, schedule(**SINCE), now=SLOT + 10 * MINUTE).caught_up == (str(KEY),)
+
+
+def test_however_long_it_takes_no_more_than_the_cap_waits_in_the_queue(store: Store) -> None:
+    queue = RecordingQueue()
+    every = hourly(input=contract(["hourly-monitor"], catch_up="all", grace_minutes=7 * 1440))
+    now = SLOT + 30 * HOUR + 5 * MINUTE
+    for minute in range(0, 60, 15):
+        swept(store, queue, every, now=now + minute * MINUTE)
+    assert [sent.slot for sent in queue.sent] == [SLOT + number * HOUR for number in range(MOST_CAUGHT_UP)]
+    first = queue.sent[:2]
+    queue.sent = first
+    draft_all(store, queue, now=now + 50 * MINUTE)
+    two_more = [SLOT + number * HOUR for number in (MOST_CAUGHT_UP, MOST_CAUGHT_UP + 1)]
+    assert swept(store, queue, every, now=now + 51 * MINUTE).caught_up == keys("hourly-monitor", *two_more)
 
 
 def test_a_run_that_was_begun_is_not_missed(store: Store) -> None:
@@ -171,7 +206,7 @@ def test_each_drafter_of_a_schedule_is_looked_at_by_itself(store: Store) -> None
     queue.sent = [sent for sent in queue.sent if sent.drafter == "daily-digest"]
     draft_all(store, queue, now=SLOT + 10 * MINUTE)
     assert mark(store) == SLOT
-    done = swept(store, queue, both, now=SLOT + 30 * MINUTE)
+    done = swept(store, queue, both, now=SLOT + 75 * MINUTE)
     assert done.caught_up == keys("nightly-sync", SLOT)
 
 
@@ -185,7 +220,7 @@ def test_more_than_the_cap_is_caught_up_by_the_sweeps_that_follow(store: Store) 
     draft_all(store, queue, now=now)
     assert swept(store, queue, every, now=now + 15 * MINUTE).caught_up == keys("hourly-monitor", *slots[-6:])
     draft_all(store, queue, now=now + 15 * MINUTE)
-    assert swept(store, queue, every, now=now + 30 * MINUTE) == Swept((), (), (), (), ())
+    assert swept(store, queue, every, now=now + 30 * MINUTE) == Swept()
     assert becomes(store, "hourly-monitor") == [(slot, "nothing_new") for slot in slots]
 
 
@@ -203,6 +238,8 @@ def test_a_slot_without_a_row_is_overdue_once_its_window_is_over(store: Store) -
     queue = RecordingQueue()
     assert swept(store, queue, schedule(**SINCE), now=SLOT + 30 * MINUTE).overdue == ()
     assert swept(store, queue, schedule(**SINCE), now=SLOT + 30 * MINUTE + SECOND).overdue == (str(KEY),)
+    late = hourly()
+    assert swept(store, queue, late, now=SLOT + 31 * MINUTE).overdue == keys("hourly-monitor", SLOT), "though just sent"
     waits = schedule(input=contract(catch_up="none"), **SINCE)
     assert swept(store, queue, waits, now=SLOT + 31 * MINUTE).overdue == (str(KEY),)
     assert swept(store, queue, waits, now=SLOT + 121 * MINUTE).overdue == ()
@@ -269,29 +306,29 @@ def test_a_schedule_with_nothing_due_costs_neither_a_request_for_rows_nor_a_writ
 ) -> None:
     queue = RecordingQueue()
     swept(store, queue, schedule(**SINCE), now=SLOT - 30 * MINUTE)
-    for operation in ("slots_with_a_row", "drafter", "run", "skip", "note_swept"):
+    for operation in ("slot_statuses", "drafter", "run", "skip", "note_swept"):
         monkeypatch.setattr(store, operation, None)
-    assert swept(store, queue, schedule(**SINCE), now=SLOT - 15 * MINUTE) == Swept((), (), (), (), ())
+    assert swept(store, queue, schedule(**SINCE), now=SLOT - 15 * MINUTE) == Swept()
 
 
 def test_rows_are_looked_for_once_for_each_drafter_with_due_slots(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, datetime, datetime]] = []
-    look = store.slots_with_a_row
+    look = store.slot_statuses
 
-    def looked(drafter: str, first: datetime, last: datetime) -> frozenset[datetime]:
+    def looked(drafter: str, first: datetime, last: datetime) -> Mapping[datetime, Status | None]:
         asked.append((drafter, first, last))
         return look(drafter, first, last)
 
-    monkeypatch.setattr(store, "slots_with_a_row", looked)
+    monkeypatch.setattr(store, "slot_statuses", looked)
     definitions = (schedule(**SINCE), hourly(input=contract(["a", "b"])))
     swept(store, RecordingQueue(), *definitions, now=SLOT + 3 * HOUR + 5 * MINUTE)
     last = SLOT + 3 * HOUR
     assert sorted(asked) == [("a", SLOT, last), ("b", SLOT, last), ("daily-digest", SLOT, SLOT)]
 
 
-@pytest.mark.parametrize("operation", ["skip", "note_swept", "slots_with_a_row", "drafter"])
+@pytest.mark.parametrize("operation", ["skip", "note_swept", "slot_statuses", "drafter"])
 @pytest.mark.parametrize("nth", [1, 2, 3])
 @pytest.mark.parametrize("after", [False, True], ids=["before its effect", "after its effect"])
 def test_a_sweep_that_ends_anywhere_is_made_up_for_by_the_next(
@@ -344,8 +381,8 @@ def test_a_broken_schedule_is_named_and_stops_no_other(store: Store) -> None:
         schedule("BadInput", input=json.dumps({"drafters": ["x"]}), **SINCE),
         schedule("BadZone", timezone="Mars/Olympus", **SINCE),
     )
-    for _ in range(2):
-        done = swept(store, queue, *broken, schedule(**SINCE), now=SLOT + 10 * MINUTE)
+    for minute in (10, 75):
+        done = swept(store, queue, *broken, schedule(**SINCE), now=SLOT + minute * MINUTE)
         assert done.caught_up == (str(KEY),)
         assert [line.split(":")[0] for line in done.broken] == ["BadCron", "BadInput", "BadZone"]
         assert "day-of-month" in done.broken[0]
@@ -382,14 +419,14 @@ def test_rows_that_cannot_be_read_are_named_and_stop_no_other(
     store: Store, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     monthly = schedule("AMonthly", input=contract(["monthly-report", "nightly-sync"]), **SINCE)
-    look = store.slots_with_a_row
+    look = store.slot_statuses
 
-    def damaged(drafter: str, first: datetime, last: datetime) -> frozenset[datetime]:
+    def damaged(drafter: str, first: datetime, last: datetime) -> Mapping[datetime, Status | None]:
         if drafter == "monthly-report":
             raise error
         return look(drafter, first, last)
 
-    monkeypatch.setattr(store, "slots_with_a_row", damaged)
+    monkeypatch.setattr(store, "slot_statuses", damaged)
     done = swept(store, RecordingQueue(), monthly, schedule(**SINCE), now=SLOT + 10 * MINUTE)
     assert done.caught_up == (*keys("nightly-sync", SLOT), str(KEY))
     assert ["monthly-report" in line for line in done.broken] == [True]
@@ -407,6 +444,67 @@ def test_what_cannot_be_sent_is_named_and_sent_by_the_next_sweep(store: Store, m
         done = swept(store, queue, schedule(**SINCE), now=SLOT + 10 * MINUTE)
     assert (done.caught_up, done.broken) == ((), (f"could not send {KEY}: down",))
     assert swept(store, queue, schedule(**SINCE), now=SLOT + 25 * MINUTE).caught_up == (str(KEY),)
+
+
+def test_what_was_not_sent_since_the_sweep_died_is_sent_by_the_next(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = RecordingQueue()
+
+    def dies(messages: Sequence[RunMessage]) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(queue, "send", dies)
+        with pytest.raises(KeyboardInterrupt):
+            swept(store, queue, schedule(**SINCE), now=SLOT + 10 * MINUTE)
+    assert swept(store, queue, schedule(**SINCE), now=SLOT + 25 * MINUTE).caught_up == (str(KEY),)
+
+
+def test_of_several_drafters_only_those_are_asked_for_again_whose_runs_could_not_be_sent(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queue takes the first ten messages and none of the others."""
+    queue = RecordingQueue()
+    both = hourly(input=contract(["a", "b"], catch_up="all", grace_minutes=1440))
+    slots = [SLOT + number * HOUR for number in range(10)]
+    take = queue.send
+
+    def once(messages: Sequence[RunMessage]) -> None:
+        if queue.sent:
+            raise QueueUnavailable([str(unsent.key) for unsent in messages], "down")
+        take(messages)
+
+    now = slots[-1] + 5 * MINUTE
+    with monkeypatch.context() as broken:
+        broken.setattr(queue, "send", once)
+        assert swept(store, queue, both, now=now).caught_up == keys("a", *slots)
+    assert swept(store, queue, both, now=now + 15 * MINUTE).caught_up == keys("b", *slots)
+    assert swept(store, queue, both, now=now + 30 * MINUTE).caught_up == ()
+
+
+def test_what_cannot_be_noted_after_it_was_sent_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    swept(store, RecordingQueue(), schedule(**SINCE), now=SLOT - 30 * MINUTE)
+
+    def busy(*given: object, **named: object) -> None:
+        raise StoreBusy("others hold the rows")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(store, "note_swept", busy)
+        done = swept(store, RecordingQueue(), schedule(**SINCE), now=SLOT + 10 * MINUTE)
+    assert (done.caught_up, done.broken) == ((str(KEY),), ("DailyDigest: others hold the rows",))
+
+
+def test_what_waits_for_another_schedules_message_never_hides_that_a_schedule_changed(store: Store) -> None:
+    """The first one's run waits to be sent while the second is swept, whose slots from before have their rows."""
+    queue = RecordingQueue()
+    second = hourly("Z", "z", created=SLOT - HOUR, modified=SLOT - HOUR)
+    swept(store, queue, schedule(**SINCE), second, now=SLOT - 50 * MINUTE)
+    store.skip(message("z", SLOT - HOUR), SkipReason.GATE, "", now=SLOT)
+    store.skip(message("z", SLOT), SkipReason.GATE, "", now=SLOT)
+    changed = replace(second, modified=SLOT + MINUTE)
+    assert swept(store, queue, schedule(**SINCE), changed, now=SLOT + 10 * MINUTE).caught_up == (str(KEY),)
+    assert [one.definition.modified for one in store.swept_schedules().schedules] == [SLOT - HOUR, changed.modified]
 
 
 def test_runs_are_sent_in_tens(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -439,15 +537,62 @@ def test_a_sweep_whose_time_is_up_says_so_and_the_next_one_goes_on_where_it_stop
     assert done.unfinished == ()
 
 
-def test_the_schedules_that_were_swept_longest_ago_come_first(store: Store) -> None:
-    first, second = schedule("A", input=contract(["a"]), **SINCE), schedule("B", input=contract(["b"]), **SINCE)
-    queue = RecordingQueue()
-    swept(store, queue, first, now=SLOT + 121 * MINUTE)
-    done = swept(store, queue, first, second, now=SLOT + 122 * MINUTE)
-    assert done.skipped == keys("b", SLOT)
-    daily = [replace(one, created=SLOT - HOUR) for one in (first, second)]
-    done = swept(store, queue, *daily, now=SLOT + DAY + 121 * MINUTE)
-    assert done.skipped == keys("a", SLOT + DAY) + keys("b", SLOT + DAY)
+def looks(count: int) -> Callable[[], timedelta]:
+    """Return a sweep's remaining time, that is up when it was asked for so often."""
+    left = [5 * MINUTE] * count
+    return lambda: left.pop() if left else timedelta()
+
+
+def test_a_schedule_that_cannot_be_done_with_does_not_come_first_again_and_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each sweep has time for two. The marks of the first three stay where they are: their own messages may come."""
+    stuck = [schedule(f"A{number}", input=contract([f"a{number}"], catch_up="none"), **SINCE) for number in range(3)]
+    others = [schedule(f"B{number}", input=contract([f"b{number}"], grace_minutes=1), **SINCE) for number in range(2)]
+    looked: list[str] = []
+    look = store.slot_statuses
+    monkeypatch.setattr(store, "slot_statuses", lambda drafter, *given: looked.append(drafter) or look(drafter, *given))
+    schedules = FixedSchedules((*others, *stuck))
+    for number in range(4):
+        now = SLOT + (10 + 15 * number) * MINUTE
+        done = sweep(schedules, store, RecordingQueue(), now=now, trace="", remaining=looks(2))
+        assert done.unfinished
+    # b0 had no time left for its skip, was first in the next sweep, and is done with.
+    assert looked == ["a0", "a1", "a2", "b0", "b0", "b1"]
+    assert [bool(becomes(store, f"b{number}")) for number in range(2)] == [True, True]
+
+
+def test_a_schedule_that_takes_all_the_time_of_a_sweep_lets_the_others_have_the_next(store: Store) -> None:
+    long = hourly("A", "a", input=contract(["a"], grace_minutes=1))
+    short = schedule("B", input=contract(["b"], grace_minutes=1), **SINCE)
+    schedules = FixedSchedules((long, short))
+    now = SLOT + 9 * HOUR + 30 * MINUTE
+    done = [
+        sweep(schedules, store, RecordingQueue(), now=now + number * MINUTE, trace="", remaining=looks(4)).skipped
+        for number in range(4)
+    ]
+    hours = [SLOT + number * HOUR for number in range(10)]
+    assert done == [
+        keys("a", *hours[:3]),
+        (*keys("b", SLOT), *keys("a", hours[3])),
+        keys("a", *hours[4:7]),
+        keys("a", *hours[7:9]),
+    ]
+
+
+def test_where_a_sweep_stopped_is_noted_at_the_last_schedule_that_is_known(store: Store) -> None:
+    definitions = [schedule(name, input=contract([name.lower()]), **SINCE) for name in ("A", "Gone", "Z")]
+    schedules = _Flaky(tuple(definitions))
+    done = sweep(schedules, store, RecordingQueue(), now=SLOT - 30 * MINUTE, trace="", remaining=looks(2))
+    assert done.unfinished == ("1 of 3 schedules wait for the next sweep",)
+    assert [(one.definition.name, one.stopped) for one in store.swept_schedules().schedules] == [
+        ("A", SLOT - 30 * MINUTE)
+    ]
+
+
+def test_a_sweep_that_has_time_for_all_says_nothing_of_where_it_stopped(store: Store) -> None:
+    swept(store, RecordingQueue(), schedule(**SINCE), now=SLOT + 10 * MINUTE)
+    assert [one.stopped for one in store.swept_schedules().schedules] == [None]
 
 
 def test_nothing_is_begun_in_the_last_minute(store: Store) -> None:
@@ -476,7 +621,7 @@ def test_the_handler_sweeps_the_group_of_its_settings(store: Store, monkeypatch:
         name: []
         for name in (
             *("caught_up", "skipped", "ended", "sent_again", "expired", "superseded"),
-            *("overdue", "broken", "unfinished", "gone"),
+            *("overdue", "silent", "broken", "unfinished", "gone"),
         )
     }
     assert recover.handler(event("recover"), Context()) == {**nothing, "caught_up": [str(KEY)]}

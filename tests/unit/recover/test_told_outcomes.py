@@ -9,6 +9,7 @@ from abandoned import ABANDONED_AFTER, GIVEN_UP_AFTER, end_abandoned, is_abandon
 from galley import observe
 from galley.runs import SkipReason
 from galley.store import Claimed, Limits, RowsDisagree, Store, StoreBusy
+from in_flight import list_in_flight
 from support.outside import SLOT, FixedSchedules, RecordingQueue, message, schedule
 from sweep import Swept, sweep
 from unsent import QUEUED_FOR, send_unsent
@@ -34,14 +35,14 @@ def abandoned(store: Store) -> None:
 
 @pytest.mark.usefixtures("abandoned")
 def test_an_abandoned_run_is_counted_as_failed(store: Store, told: list[str]) -> None:
-    end_abandoned(store, RecordingQueue(), now=MUCH_LATER)
+    end_abandoned(list_in_flight(store).runs, store, RecordingQueue(), now=MUCH_LATER)
     assert told == ["run_failed"]
 
 
 @pytest.mark.usefixtures("abandoned")
 def test_a_run_that_died_without_an_error_is_said_to_have_none(store: Store) -> None:
     queue = RecordingQueue()
-    end_abandoned(store, queue, now=MUCH_LATER)
+    end_abandoned(list_in_flight(store).runs, store, queue, now=MUCH_LATER)
     assert [letter.detail for letter in queue.buried] == [
         "nobody has worked on it since 2026-11-27T06:00:00Z and its message seems to be gone"
     ]
@@ -55,7 +56,7 @@ def test_an_abandoned_run_whose_rows_are_held_by_others_is_named_and_left_to_the
         raise StoreBusy("others hold the rows")
 
     monkeypatch.setattr(store, "release", held)
-    ended = end_abandoned(store, RecordingQueue(), now=MUCH_LATER)
+    ended = end_abandoned(list_in_flight(store).runs, store, RecordingQueue(), now=MUCH_LATER)
     assert (ended.runs, ended.broken, told) == ((), (f"{message().key}: others hold the rows",), [])
 
 
@@ -95,7 +96,9 @@ def test_a_message_that_was_sent_again_and_cannot_be_noted_is_named(
 
     store.queue(message(), now=SLOT)
     monkeypatch.setattr(store, "remind", broken)
-    sent = send_unsent(store, RecordingQueue(), now=SLOT + QUEUED_FOR + timedelta(seconds=1))
+    sent = send_unsent(
+        list_in_flight(store).runs, store, RecordingQueue(), now=SLOT + QUEUED_FOR + timedelta(seconds=1)
+    )
     assert (sent.runs, sent.broken) == ((), (f"{message().key}: {error.detail}",))
 
 

@@ -8,6 +8,7 @@ from galley.queue import QueueUnavailable
 from galley.retry import RetryLater
 from galley.runs import RunKey, Status
 from galley.store import Bill, Claimed, Limits, Settled, Store
+from in_flight import list_in_flight
 from support.outside import SLOT, RecordingQueue, message
 from unsent import QUEUED_FOR, WAITED_FOR, send_unsent
 
@@ -29,19 +30,24 @@ def queued(store: Store) -> Store:
 @pytest.mark.guarantee("G5")
 def test_g5_a_run_sent_again_whose_message_was_lost_is_sent_once_more(queued: Store) -> None:
     queue = RecordingQueue()
-    sent = send_unsent(queued, queue, now=SLOT + QUEUED_FOR + SECOND)
+    sent = send_unsent(list_in_flight(queued).runs, queued, queue, now=SLOT + QUEUED_FOR + SECOND)
     assert sent.runs == (str(KEY),)
     run = queued.run(KEY)
     assert run is not None
     assert queue.sent == [run.message]
     assert (run.resend, run.status) == (1, Status.QUEUED)
-    assert send_unsent(queued, queue, now=SLOT + QUEUED_FOR + timedelta(minutes=16)).runs == (), "not at every sweep"
-    assert send_unsent(queued, queue, now=SLOT + 2 * QUEUED_FOR + 2 * SECOND).runs == (str(KEY),)
+    assert (
+        send_unsent(list_in_flight(queued).runs, queued, queue, now=SLOT + QUEUED_FOR + timedelta(minutes=16)).runs
+        == ()
+    ), "not at every sweep"
+    assert send_unsent(list_in_flight(queued).runs, queued, queue, now=SLOT + 2 * QUEUED_FOR + 2 * SECOND).runs == (
+        str(KEY),
+    )
 
 
 def test_a_run_whose_message_may_still_wait_for_its_turn_is_left_alone(queued: Store) -> None:
     queue = RecordingQueue()
-    assert send_unsent(queued, queue, now=SLOT + QUEUED_FOR).runs == ()
+    assert send_unsent(list_in_flight(queued).runs, queued, queue, now=SLOT + QUEUED_FOR).runs == ()
     assert queue.sent == []
 
 
@@ -52,7 +58,7 @@ def test_what_cannot_be_sent_is_named_and_stops_no_sweep(queued: Store, monkeypa
         raise QueueUnavailable([str(KEY)], "down")
 
     monkeypatch.setattr(queue, "send", down)
-    sent = send_unsent(queued, queue, now=SLOT + QUEUED_FOR + SECOND)
+    sent = send_unsent(list_in_flight(queued).runs, queued, queue, now=SLOT + QUEUED_FOR + SECOND)
     assert (sent.runs, sent.broken) == ((), (f"{KEY}: could not send {KEY}: down",))
 
 
@@ -64,8 +70,8 @@ def test_a_begun_run_whose_next_attempt_never_comes_is_sent_once_more_and_not_fa
     again = SLOT + timedelta(minutes=10)
     store.postpone(claimed.run, RetryLater("overloaded", "529"), Bill(), now=SLOT, next_attempt=again)
     queue = RecordingQueue()
-    assert send_unsent(store, queue, now=again + WAITED_FOR).runs == ()
-    assert send_unsent(store, queue, now=again + WAITED_FOR + SECOND).runs == (str(KEY),)
+    assert send_unsent(list_in_flight(store).runs, store, queue, now=again + WAITED_FOR).runs == ()
+    assert send_unsent(list_in_flight(store).runs, store, queue, now=again + WAITED_FOR + SECOND).runs == (str(KEY),)
     run = store.run(KEY)
     assert run is not None
     assert (run.status, run.next_attempt, queue.sent) == (Status.DRAFTING, again, [run.message])
@@ -76,4 +82,4 @@ def test_a_run_that_somebody_works_on_or_whose_attempt_crashed_is_not_sent(store
     store.claim(message(), limits, owner="worker", now=SLOT, lease_until=SLOT + timedelta(minutes=5))
     queue = RecordingQueue()
     for minutes in (1, 6, 600):
-        assert send_unsent(store, queue, now=SLOT + timedelta(minutes=minutes)).runs == ()
+        assert send_unsent(list_in_flight(store).runs, store, queue, now=SLOT + timedelta(minutes=minutes)).runs == ()

@@ -4,7 +4,7 @@
 """
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
@@ -68,6 +68,20 @@ class ScheduleDefinition:
             return ()
         since = max(in_utc(first), in_utc(self.created), in_utc(self.modified))
         return tuple(slot.replace(microsecond=0) for slot in self.calendar().between(since, end))
+
+    def due_before(self, moment: datetime, count: int) -> tuple[datetime, ...]:
+        """Return the last slots before a moment at which the schedule was to fire, at most ``count``, oldest first.
+
+        As ``due`` does, it knows of none before the schedule's creation or last change.
+
+        Raises:
+            galley.schedule.InvalidSchedule: one line that names what is wrong with the expression or the timezone.
+        """
+        since = max(in_utc(self.created), in_utc(self.modified))
+        end, span = in_utc(moment), timedelta(days=1)
+        while len(found := self.due(end - span, end)) < count and end - span > since:
+            span *= 4
+        return found[-count:]
 
     @property
     def summary(self) -> ScheduleSummary:

@@ -242,14 +242,45 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """Which runs of a drafter the sweep asked for, that have no row yet.
+
+    All up to the slot ``through``, the first of them at ``at``; both are kept to the second.
+    """
+
+    at: datetime
+    through: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SweptDrafter:
+    """What the sweep must remember of one drafter of a schedule. Instants are kept to the second.
+
+    ``silent_since`` is the first slot of a silence that was told; None while the drafter drafts, or nobody watches it.
+    ``in_flight`` is the first slot whose run had no outcome yet when the sweep looked for a silence.
+    """
+
+    silent_since: datetime | None = None
+    in_flight: datetime | None = None
+    asked: Asked | None = None
+
+
+NOTHING_NOTED = SweptDrafter()
+
+
+@dataclass(frozen=True, slots=True)
 class SweptSchedule:
     """What the sweep knows of a schedule: the definition that it last read, and how far it has come.
 
-    Each due slot before ``swept_until`` has its row, for each drafter of the schedule. It is kept to the second.
+    Each due slot before ``swept_until`` has its row, for each drafter of the schedule. It is kept to the second, and so
+    is ``stopped``: when a sweep whose time was up went no further than this schedule. ``drafters`` holds those of which
+    there is something to remember.
     """
 
     definition: ScheduleDefinition
     swept_until: datetime
+    drafters: Mapping[str, SweptDrafter] = field(default_factory=dict)
+    stopped: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,8 +492,11 @@ class Store(Protocol):
         """
         ...
 
-    def slots_with_a_row(self, drafter: str, first: datetime, last: datetime) -> frozenset[datetime]:
-        """Return the slots from the first to the last, both included, for which the drafter has a run's row."""
+    def slot_statuses(self, drafter: str, first: datetime, last: datetime) -> Mapping[datetime, Status | None]:
+        """Return the slots from the first to the last, both included, that have a row, and what each has become.
+
+        The state is None where it is none that this version knows: the slot has its row all the same.
+        """
         ...
 
     def swept_schedules(self) -> SweptSchedules:

@@ -80,6 +80,7 @@ from galley.store.rows import (
     run_row,
     schedule_row,
     slot_of_row,
+    status_of_row,
 )
 
 if TYPE_CHECKING:
@@ -333,15 +334,16 @@ class DynamoStore:
         newest_first = {**query, "ScanIndexForward": False, "ConsistentRead": True}
         return self._page(newest_first, {"pk": pk}, ("sk",), limit, after)
 
-    def slots_with_a_row(self, drafter: str, first: datetime, last: datetime) -> frozenset[datetime]:
-        """Return the slots from the first to the last for which the drafter has a run's row."""
+    def slot_statuses(self, drafter: str, first: datetime, last: datetime) -> Mapping[datetime, Status | None]:
+        """Return the slots from the first to the last that have a row, and what each has become."""
         if first > last:
-            return frozenset()  # a condition that runs backwards is refused
+            return {}  # a condition that runs backwards is refused
         between = {"first": format_instant(first), "last": format_instant(last)}
         condition = "pk = :pk AND sk BETWEEN :first AND :last"
         query = _query(self._table, condition, pk=partition_of_runs(drafter), **between)
-        items = self._all({**query, "ProjectionExpression": "sk"})
-        return frozenset(slot_of_row(drafter, item["sk"]["S"]) for item in items)
+        names = {"#status": "status"}
+        items = self._all({**query, "ProjectionExpression": "sk, #status", "ExpressionAttributeNames": names})
+        return {slot_of_row(drafter, item["sk"]["S"]): status_of_row(item.get("status", {}).get("S")) for item in items}
 
     def swept_schedules(self) -> SweptSchedules:
         """Return what the sweep noted of every schedule, by name."""

@@ -17,9 +17,9 @@ from galley.explain import explain
 from galley.instants import format_instant, in_utc, parse_instant
 from galley.retry import NeverSucceeds
 from galley.rules import Rules
-from galley.runs import Run, RunKey
+from galley.runs import Run, RunKey, Status
 from galley.schedules import ScheduleDefinition
-from galley.store import Cursor, StoredDraft, SweptSchedule, UnreadableRow
+from galley.store import NOTHING_NOTED, Asked, Cursor, StoredDraft, SweptDrafter, SweptSchedule, UnreadableRow
 from galley.texts import clip
 
 Row = dict[str, Any]
@@ -29,6 +29,7 @@ _RUN = TypeAdapter(Run)
 _RULES = TypeAdapter(Rules)
 _DRAFT = TypeAdapter(Draft)
 _DEFINITION = TypeAdapter(ScheduleDefinition)
+_NOTED = TypeAdapter(dict[str, SweptDrafter])
 
 
 def partition_of_runs(drafter: str) -> str:
@@ -124,7 +125,12 @@ def schedule_row(swept: SweptSchedule) -> Row:
     The definition's instants keep their fractions of a second: by the last of them it is told that it changed.
     """
     row: Row = _DEFINITION.dump_python(swept.definition, mode="json", exclude_none=True)
-    return row | {"swept_until": format_instant(swept.swept_until)}
+    row["swept_until"] = format_instant(swept.swept_until)
+    if swept.stopped is not None:
+        row["stopped"] = format_instant(swept.stopped)
+    if noted := {name: _noted_row(one) for name, one in swept.drafters.items() if one != NOTHING_NOTED}:
+        row["drafters"] = noted
+    return row
 
 
 def read_schedule(row: Mapping[str, object]) -> SweptSchedule:
@@ -136,8 +142,13 @@ def read_schedule(row: Mapping[str, object]) -> SweptSchedule:
     where = f"schedule {row.get('name')}"
     try:
         definition = _DEFINITION.validate_python(dict(row))
+        noted = _NOTED.validate_python(row.get("drafters", {}))
+        stopped = row.get("stopped")
         return SweptSchedule(
-            replace(definition, **_instants_in_utc(definition)), parse_instant(str(row.get("swept_until")))
+            replace(definition, **_instants_in_utc(definition)),
+            parse_instant(str(row.get("swept_until"))),
+            {name: _noted_in_utc(one) for name, one in noted.items()},
+            None if stopped is None else parse_instant(str(stopped)),
         )
     except ValidationError as error:
         raise UnreadableRow(explain(error, where)) from error
@@ -155,6 +166,29 @@ def slot_of_row(drafter: str, slot: str) -> datetime:
         return parse_instant(slot)
     except ValueError as error:
         raise UnreadableRow(f"run {drafter}:{slot}: {error}") from error
+
+
+def status_of_row(status: object) -> Status | None:
+    """Return the state in a run's row; None where it is none that this version knows."""
+    try:
+        return Status(str(status))
+    except ValueError:
+        return None
+
+
+def _noted_row(noted: SweptDrafter) -> Row:
+    instants = {"silent_since": noted.silent_since, "in_flight": noted.in_flight}
+    row: Row = {name: format_instant(instant) for name, instant in instants.items() if instant is not None}
+    if noted.asked is not None:
+        row["asked"] = {"at": format_instant(noted.asked.at), "through": format_instant(noted.asked.through)}
+    return row
+
+
+def _noted_in_utc(noted: SweptDrafter) -> SweptDrafter:
+    asked = noted.asked and Asked(in_utc(noted.asked.at), in_utc(noted.asked.through))
+    return SweptDrafter(
+        noted.silent_since and in_utc(noted.silent_since), noted.in_flight and in_utc(noted.in_flight), asked
+    )
 
 
 def _instants_in_utc(read: Run | ScheduleDefinition) -> dict[str, Any]:
