@@ -62,7 +62,7 @@ def test_both_sides_of_the_enumeration_find_the_same_slots() -> None:
 def test_the_benchmark_of_the_sweep_still_runs_and_asks_for_what_changed_and_what_was_due_alone() -> None:
     found = sweeping.measure(sizes=(20, 120), rounds=1)
 
-    quiet = {"Query schedules": 1, "Query in flight": 2}
+    quiet = {"Query schedules": 1, "Query watched": 3}
     asked = {(one.case, one.size): dict(one.requests) for one in found.found}
     for size, pages in ((20, 1), (120, 2)):
         listed = {**quiet, "ListSchedules": pages}

@@ -50,7 +50,7 @@ def test_each_state_is_listed_once_in_a_sweep(given_up: Store, monkeypatch: pyte
     monkeypatch.setattr(given_up, "watched", counted)
     given_up.queue(message("nightly-sync"), now=SLOT)
     answer(given_up, RecordingQueue())
-    assert listed == {Status.DRAFTING: 1, Status.QUEUED: 1}
+    assert listed == {Status.DRAFTING: 1, Status.QUEUED: 1, Status.PENDING: 1}
 
 
 def test_a_run_that_was_ended_is_neither_sent_again_nor_overdue(given_up: Store) -> None:

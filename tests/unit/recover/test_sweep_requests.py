@@ -40,7 +40,7 @@ def swept_once(size: int) -> Stack:
 
 def pages(size: int) -> Requests:
     """Return what every sweep asks: the pages of what is listed."""
-    return Counter({"ListSchedules": -(-size // 100), "Query schedules": 1, "Query in flight": 2})
+    return Counter({"ListSchedules": -(-size // 100), "Query schedules": 1, "Query watched": 3})
 
 
 @pytest.mark.parametrize("size", SIZES)
