@@ -185,7 +185,6 @@ def test_a_sweep_sends_what_is_in_its_grace_and_records_what_is_not(
         "silent": [],
         "broken": [],
         "unfinished": [],
-        "gone": [],
     }
     sent = [read_message(record["body"]) for record in received(moto)]
     assert [(str(one.key), one.origin) for one in sent] == [(key, Origin.CATCH_UP) for key in swept["caught_up"]]
