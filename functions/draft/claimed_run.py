@@ -15,6 +15,7 @@ from draft_rules import marked, replace_older, rules_of
 from drafter import Drafter, InvalidDrafter
 from galley.drafts import Draft, Item
 from galley.instants import format_instant
+from galley.money import usd
 from galley.observe import logger, tell_outcome
 from galley.retry import (
     AnswerLost,
@@ -142,6 +143,9 @@ class ClaimedRun:
                 self.bill = Bill()
             raise
         self.bill = Bill(answer.usage, answer.cost_nanousd, answer.model)
+        if answer.cost_nanousd > self.run.reserved_nanousd:
+            cost, reserved = usd(answer.cost_nanousd), usd(self.run.reserved_nanousd)
+            logger.warning("run %s cost %s, more than the %s that were reserved", self.run.key, cost, reserved)
         return answer
 
     def _store(self, draft: Draft, material: Material, drafter: Drafter) -> Settled | LeaseLost:

@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from types import TracebackType
@@ -21,7 +21,7 @@ from galley.retry import AnswerLost, NeverSucceeds, RetryLater, SpendLimitReache
 from galley.runs import Usage
 from galley.texts import one_line
 from offline import OfflineModel
-from prices import BEDROCK_PERCENT, price, worst_cost
+from prices import BEDROCK_PERCENT, US_PERCENT, price, worst_cost
 from prompt import ANSWER_SCHEMA, Prompt, build_prompt
 from writing import Answer, Brief
 
@@ -119,8 +119,8 @@ class AnthropicModel:
             return self._write(brief, fresh, ends)
 
     def worst_cost(self, model: str, max_input_tokens: int, max_output_tokens: int) -> int:
-        """Return the worst cost at the list price."""
-        return worst_cost(model, max_input_tokens, max_output_tokens, utc_now().date())
+        """Return the worst cost at the list price, with the surcharge that a workspace's own settings may bring."""
+        return worst_cost(model, max_input_tokens, max_output_tokens, utc_now().date(), US_PERCENT)
 
     def _write(self, brief: Brief, key: str, ends: float) -> Answer:
         def connect(http: "httpx2.Client", timeout: "httpx2.Timeout") -> "Anthropic":
@@ -252,13 +252,12 @@ def _call(connect: _Connect, model_id: str, brief: Brief, ends: float, percent: 
         failure = None
     if failure is not None and not heard.began:
         raise failure
-    usage = heard.usage(None if heard.counted else brief.max_output_tokens)
     return Answer(
         model=brief.model,
         stop=heard.stop,
         text=heard.text,
-        usage=heard.usage(None),
-        cost_nanousd=price(brief.model, usage, today, percent),
+        usage=heard.usage,
+        cost_nanousd=price(brief.model, heard.most(brief), today, max(percent, US_PERCENT) if heard.in_us else percent),
         stop_detail=heard.stop_detail,
         failure=failure,
         shortened=prompt.shortened,
@@ -348,7 +347,8 @@ class _Heard:
 
     def __init__(self) -> None:
         self.began = False  # the call has been accepted, and costs something
-        self.counted = False  # the final usage has come
+        self.counted = False  # the final number of output tokens has come
+        self.in_us = False  # the workspace keeps its calls in the United States, at a surcharge
         self.ended = False
         self.stop: str | None = None
         self.stop_detail = ""
@@ -363,6 +363,7 @@ class _Heard:
         match getattr(event, "type", None):
             case "message_start":
                 self.began = True
+                self.in_us = _part(event, "message", "usage", "inference_geo") == "us"
                 self._count(_part(event, "message", "usage"))
             case "content_block_start":
                 self._add(_part(event, "content_block"))
@@ -370,7 +371,7 @@ class _Heard:
                 self._add(_part(event, "delta"))
             case "message_delta":
                 usage = _part(event, "usage")
-                self.counted = self.counted or usage is not None
+                self.counted = self.counted or isinstance(_part(usage, "output_tokens"), int)
                 self._count(usage)
                 self.stop = _text(_part(event, "delta", "stop_reason")) or self.stop
                 self.stop_detail = _text(_part(event, "delta", "stop_details", "category"))
@@ -383,13 +384,23 @@ class _Heard:
         if _part(part, "type") in ("text", "text_delta"):
             self._text.append(_text(_part(part, "text")))
 
-    def usage(self, output_tokens: int | None) -> Usage:
-        """Return the usage as far as it is known, or with as many output tokens as are given."""
+    @property
+    def usage(self) -> Usage:
+        """The usage as far as it is known."""
         return Usage(
             input_tokens=self._usage.get("input_tokens", 0),
-            output_tokens=self._usage.get("output_tokens", 0) if output_tokens is None else output_tokens,
+            output_tokens=self._usage.get("output_tokens", 0),
             cache_write_tokens=self._usage.get("cache_creation_input_tokens", 0),
             cache_read_tokens=self._usage.get("cache_read_input_tokens", 0),
+        )
+
+    def most(self, brief: Brief) -> Usage:
+        """Return the usage with the brief's limits in the place of what was never told."""
+        usage = self.usage
+        return replace(
+            usage,
+            input_tokens=self._usage.get("input_tokens", brief.max_input_tokens),
+            output_tokens=usage.output_tokens if self.counted else brief.max_output_tokens,
         )
 
     def _count(self, usage: object) -> None:

@@ -75,8 +75,8 @@ class Answer:
     """What came back from the model, whole or not, refused or not: its cost is booked before it is judged.
 
     ``stop`` is the reason that the model gave for stopping; None when it gave none. ``failure`` is how the answer broke
-    off after it had begun to cost something. ``cost_nanousd`` is never less than what was billed: where the final
-    usage never arrived, it is the most that the call could cost. ``shortened`` and ``left_out`` are the ids of the
+    off after it had begun to cost something. ``cost_nanousd`` is never less than what was billed: where a part of
+    the usage never arrived, it is the most that the call could cost. ``shortened`` and ``left_out`` are the ids of the
     items that the model read in part and not at all.
     """
 

@@ -33,8 +33,9 @@ HURRIED = MARGIN + 3 * SECOND
 
 WHOLE = 200_000
 """What an answer of the fake costs: 1000 tokens in at 100 nano-dollars, 200 out at 500."""
-UNANSWERED = 4_000_000
-"""A call of which nothing is known is booked at its worst: 20000 tokens in, as the drafter allows, and 4000 out."""
+UNANSWERED = 4_400_000
+"""A call of which nothing is known is booked at its worst: 20000 tokens in, as the drafter allows, and 4000 out, and
+the surcharge for a call that is kept in the United States."""
 UNCOUNTED = 2_100_000
 """An answer that broke off before its usage came is booked with all the tokens that it might have: 4000 out."""
 

@@ -90,6 +90,34 @@ def test_cached_tokens_are_booked(fake: ModelFake) -> None:
     assert answer.cost_nanousd == 1_000 * 100 + 200 * 500 + 100 * 200 + 1_000 * 10
 
 
+@pytest.mark.parametrize(
+    ("place", "cost"), [("us", 220_000), ("global", 200_000), ("not_available", 200_000), (None, 200_000)]
+)
+def test_a_call_that_its_workspace_keeps_in_the_united_states_is_booked_with_the_surcharge(
+    fake: ModelFake, place: str | None, cost: int
+) -> None:
+    fake.script(says(draft(), usage={**USAGE, "inference_geo": place}))
+    assert write().cost_nanousd == cost
+
+
+@pytest.mark.guarantee("G11")
+@pytest.mark.parametrize(
+    ("usage", "counted_as"),
+    [
+        pytest.param({"output_tokens": 200}, Usage(20_000, 200), id="input"),
+        pytest.param({"input_tokens": 1_000}, Usage(1_000, 2_000), id="output"),
+        pytest.param({}, Usage(20_000, 2_000), id="both"),
+    ],
+)
+def test_g11_tokens_that_are_never_told_are_booked_at_their_limit(
+    fake: ModelFake, usage: dict[str, int], counted_as: Usage
+) -> None:
+    fake.script(says(draft(), usage=usage))
+    answer = write()
+    assert answer.cost_nanousd == price(MODEL, counted_as, TODAY)
+    assert (answer.usage.input_tokens, answer.failure) == (usage.get("input_tokens", 0), None)
+
+
 def test_a_prompt_over_the_tier_is_booked_at_the_dearer_rates(fake: ModelFake) -> None:
     fake.script(says(draft(), usage={"input_tokens": 100_001, "output_tokens": 10}))
     assert write().cost_nanousd == 100_001 * 500 + 10 * 2_500
@@ -393,7 +421,7 @@ def test_a_wrong_provider_is_one_clear_line(provider: str, message: str) -> None
 
 def test_the_worst_cost_is_that_of_the_limits() -> None:
     today = datetime.now(UTC).date()
-    assert AnthropicModel(Key()).worst_cost(MODEL, 20_000, 2_000) == worst_cost(MODEL, 20_000, 2_000, today)
+    assert AnthropicModel(Key()).worst_cost(MODEL, 20_000, 2_000) == worst_cost(MODEL, 20_000, 2_000, today, 110)
     assert BedrockModel().worst_cost(MODEL, 20_000, 2_000) == worst_cost(MODEL, 20_000, 2_000, today, 110)
     assert OfflineModel().worst_cost(MODEL, 20_000, 2_000) == 0
 

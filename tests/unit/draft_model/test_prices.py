@@ -64,6 +64,31 @@ def test_a_price_holds_from_its_day_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [price("claude-test", Usage(1), day) for day in days] == [1, 1, 2, 2]
 
 
+@pytest.mark.guarantee("G11")
+def test_g11_the_worst_cost_is_the_dearer_of_the_days_on_which_the_call_may_be_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    low, high = Rates(1, 1, 1, 1), Rates(2, 2, 2, 2)
+    steps = (Price(date(2026, 1, 1), low), Price(date(2026, 6, 1), high), Price(date(2026, 7, 1), low))
+    monkeypatch.setitem(prices.PRICES, "claude-test", steps)
+    days = (date(2026, 5, 30), date(2026, 5, 31), date(2026, 6, 1), date(2026, 6, 30), date(2026, 7, 1))
+    assert [worst_cost("claude-test", 10, 10, day) for day in days] == [20, 40, 40, 40, 20]
+
+
+@pytest.mark.guarantee("G11")
+@pytest.mark.parametrize(
+    ("max_input_tokens", "rate"),
+    [pytest.param(50_000, 100, id="out of reach"), pytest.param(50_001, 500, id="within reach of a wrong estimate")],
+)
+def test_g11_the_worst_cost_is_that_of_the_dearest_tier_within_reach(max_input_tokens: int, rate: int) -> None:
+    assert worst_cost("claude-haiku-5-5", max_input_tokens, 0, TODAY) == max_input_tokens * rate
+
+
+def test_a_table_of_prices_says_when_and_where_they_were_read() -> None:
+    assert prices.SOURCE.startswith("https://")
+    assert all(step.since <= prices.READ for steps in PRICES.values() for step in steps[:1])
+
+
 @pytest.mark.parametrize("model", sorted(PRICES))
 def test_every_rate_is_there_and_prices_stand_oldest_first(model: str) -> None:
     steps = PRICES[model]

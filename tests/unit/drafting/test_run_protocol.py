@@ -429,6 +429,18 @@ def test_g11_a_call_whose_answer_is_lost_is_booked_at_its_worst(bench: Bench, er
     assert (bench.row().cost_nanousd, bench.row().reserved_nanousd) == (cost, 0)
 
 
+@pytest.mark.guarantee("G11")
+@pytest.mark.parametrize(("reserved", "is_told"), [(115_000, False), (114_999, True)])
+def test_g11_a_call_that_cost_more_than_was_reserved_is_booked_whole_and_told(
+    bench: Bench, lines: list[dict[str, object]], reserved: int, is_told: bool
+) -> None:
+    bench.model.worst = reserved
+    bench.deliver()
+    assert bench.store.committed_nanousd("daily-digest", "2026-11-27") == ANSWER.cost_nanousd
+    told = [line["message"] for line in lines if "cost" in str(line["message"])]
+    assert told == [f"run {KEY} cost $0.0001, more than the $0.0001 that were reserved"] * is_told
+
+
 def test_a_run_that_a_person_sent_again_ignores_the_grace(bench: Bench) -> None:
     bench.model.script = [NeverSucceeds("refusal", "no"), ANSWER]
     bench.deliver()
