@@ -29,7 +29,19 @@ from contract.material import (
 from galley.drafts import Draft, text_hash
 from galley.retry import RetryLater
 from galley.runs import RejectReason, Run, SkipReason, Status, Usage, iso_week
-from galley.store import AlreadyThere, Bill, Cursor, CursorMoved, LeaseLost, Limits, Reject, Settled, Store, StoredDraft
+from galley.store import (
+    AlreadyThere,
+    Bill,
+    Conflict,
+    Cursor,
+    CursorMoved,
+    LeaseLost,
+    Limits,
+    Reject,
+    Settled,
+    Store,
+    StoredDraft,
+)
 from galley.texts import CUT_MARK
 
 TOKENS = BILL.usage.input_tokens + BILL.usage.output_tokens
@@ -388,6 +400,19 @@ def test_the_week_counts_what_became_of_its_slots(store: Store) -> None:
         "cost_nanousd": BILL.cost_nanousd,
     }
     assert dict(store.week(REPORT, WEEK)) == {}
+
+
+def test_a_failure_that_was_sent_again_is_told_apart_from_one_that_stands(store: Store) -> None:
+    failed(store, later(0))
+    run = failed(store, later(1))
+    assert store.week(DIGEST, WEEK)["failed"] == 2
+
+    again = settled(store.resend(run.key, now=NOW))
+    assert isinstance(store.resend(run.key, now=NOW), Conflict)
+    settled(store.skip(again.message, SkipReason.PAUSED, "", now=NOW))
+
+    week = store.week(DIGEST, WEEK)
+    assert (week["failed"], week["resent"], week["skipped"]) == (2, 1, 1)
 
 
 def test_what_a_dead_owner_had_reserved_is_in_the_weeks_cost(store: Store) -> None:

@@ -10,8 +10,9 @@ import pytest
 from contract.material import DAY, DIGEST, DRAFT, EDIT, LEASE, NOW, REPORT, all_runs, message
 from galley.retry import RetryLater
 from galley.rules import Review, Rules
-from galley.runs import HOLDS_A_PLACE, TRANSITIONS, RejectReason, Run, RunMessage, SkipReason, Status, Usage, iso_week
+from galley.runs import HOLDS_A_PLACE, TRANSITIONS, RejectReason, Run, RunMessage, SkipReason, Status, Usage
 from galley.store import Approve, Bill, Claimed, Expire, Limits, Reject, Store, Supersede
+from support.counted import as_rows_tell, counted_in_rows
 
 DRAFTERS = (DIGEST, REPORT)
 SLOTS = 4
@@ -125,7 +126,8 @@ def test_g2_g11_the_counts_equal_the_rows_and_no_limit_is_passed_after_any_step(
             assert store.drafter(drafter).pending == held <= LIMITS.pending, where
             spent = sum(run.cost_nanousd + run.reserved_nanousd for run in runs)
             assert store.committed_nanousd(drafter, DAY) == spent <= (LIMITS.daily_budget_nanousd or 0), where
-            assert _weekly_cost(store, drafter, runs) == sum(run.cost_nanousd for run in runs), where
+            for week, told in counted_in_rows(runs).items():
+                assert as_rows_tell(store.week(drafter, week)) == told, where
             walk.read += walk.chance.sample(runs, min(1, len(runs)))
             for run in runs:
                 _came_from(seen.get(run.key), run)
@@ -142,8 +144,3 @@ def _came_from(before: Run | None, after: Run) -> None:
     elif before != after:
         assert after.version == before.version + 1
         assert after.status in TRANSITIONS[before.status] or after.status is before.status is Status.DRAFTING
-
-
-def _weekly_cost(store: Store, drafter: str, runs: list[Run]) -> int:
-    weeks = {iso_week(run.slot) for run in runs}
-    return sum(store.week(drafter, week).get("cost_nanousd", 0) for week in weeks)

@@ -24,6 +24,7 @@ from simulation.people import Asked, Desk, Operator
 from simulation.sqs import DEAD_TICKS, Message, Sqs
 from simulation.story import Verdict
 from simulation.world import World
+from support.counted import as_rows_tell, counted_in_rows
 
 SKEW = timedelta(seconds=1)
 """Rows keep instants to the second."""
@@ -55,6 +56,8 @@ COUNTED_AS = {
 }
 """By which name a week counts the runs that came into a state; nothing else is counted by states."""
 COUNTED_BY_REASON = frozenset({Status.REJECTED, Status.SKIPPED})
+WEEKS = ("2026-W48", "2026-W49")
+"""In these most slots of a story are."""
 MEASURED = frozenset({"tokens", "cost_nanousd", "minutes_to_decision"})
 """What a week adds up besides."""
 
@@ -125,7 +128,7 @@ class Checks:
         if after.reason == "cursor_moved":
             self.world.count("drafts whose cursor another run had moved")
         if after.status is not was:
-            for name in _counted(after):
+            for name in _counted(was, after):
                 self.counters[after.drafter, _week(after.slot), name] += 1
         if was is Status.DRAFTING and after.status is not Status.DRAFTING:
             self._call_settled(after)
@@ -488,18 +491,23 @@ class Checks:
             raise Broken(f"of the dead ticks {ticks} these are listed: {dead.ticks}")
 
     def _weeks(self) -> None:
-        """The week's counters are what happened."""
+        """The week's counters are what happened, and what the rows say."""
         for drafter in self.catalogue.names:
-            for week in ("2026-W48", "2026-W49"):
+            in_rows = counted_in_rows(run for run in self.rows.values() if run.drafter == drafter)
+            for week in {*WEEKS, *in_rows}:
                 kept = self.plain.week(drafter, week)
                 told = {name: count for name, count in kept.items() if name not in MEASURED}
                 seen = {name: n for (of, when, name), n in self.counters.items() if (of, when) == (drafter, week)}
                 if told != seen:
                     raise Broken(f"week {week} of {drafter} counts {told}; it was {seen}")
+                if as_rows_tell(kept) != in_rows.get(week, {}):
+                    raise Broken(f"week {week} of {drafter} counts {kept}; its rows say {in_rows.get(week)}")
 
 
-def _counted(run: Run) -> list[str]:
-    """Return the names by which a week counts a run that came into its state."""
+def _counted(was: Status | None, run: Run) -> list[str]:
+    """Return the names by which a week counts a run that came into its state from another, or from none."""
+    if was is Status.FAILED:
+        return ["resent"]
     name = COUNTED_AS.get(run.status)
     if run.status is Status.APPROVED and run.decision is not None and not run.decision.read_hash:
         return ["drafted", "unreviewed"]

@@ -422,7 +422,8 @@ class Store(Protocol):
     def resend(self, key: RunKey, *, now: datetime) -> Settled | Conflict | NoSuchRun:
         """Failed -> queued, with the resend number raised by one and the attempts counted anew.
 
-        The caller sends ``run.message``.
+        The week counts it as resent, so that failed less resent are the slots that are failed now. The caller sends
+        ``run.message``.
         """
         ...
 
@@ -469,7 +470,16 @@ class Store(Protocol):
         ...
 
     def week(self, drafter: str, week: str) -> Mapping[str, int]:
-        """Return the drafter's counters of an ISO week (``2026-W13``), by name; empty when there are none."""
+        """Return the drafter's counters of an ISO week (``2026-W13``), by name; empty when there are none.
+
+        A run is counted in the week of its slot, in UTC, whenever it comes into a state. Counters only rise:
+
+        - ``drafted`` texts, ``empty``, ``failed`` and ``skipped`` slots, the latter also by reason (``skipped:gate``);
+          ``resent`` counts the failed ones that were sent again, and so have not failed any more
+        - of the drafts: ``approved`` (``edited`` of them with an edit), ``rejected``, also by reason
+          (``rejected:tone``), ``expired``, ``superseded``, and ``unreviewed`` for those that nobody reviews
+        - ``minutes_to_decision`` of the approved and rejected in all, ``tokens`` of every kind and ``cost_nanousd``
+        """
         ...
 
     def watched(self, status: Status, *, limit: int = 100, after: str | None = None) -> Page:

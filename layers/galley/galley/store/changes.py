@@ -273,7 +273,7 @@ def resend(seen: Run, *, now: datetime) -> Change | Conflict:
         detail=None,
         dismissed=None,
     )
-    return Change(seen, after)
+    return Change(seen, after, counters=_counted("resent"))
 
 
 def dismiss(seen: Run, *, now: datetime) -> Change | Conflict:
