@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import typer
 
 from galley import __version__
-from galley_cli.commands import backfill, calendar, check, dlq, drafters, drafts, run, runs, schedules, slots
+from galley_cli.commands import backfill, calendar, check, dlq, drafters, drafts, run, runs, schedules, slots, stats
 from galley_cli.commands.common import explained, show_help
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ slots.register(app)
 calendar.register(app)
 backfill.register(app)
 drafters.register(app)
+stats.register(app)
 check.register(app)
 
 
