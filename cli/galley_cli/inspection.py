@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from galley.contract import InvalidTick, read_tick
 from galley.instants import utc_now
+from galley.money import usd
 from galley.schedule import InvalidSchedule
 from galley.schedules import ScheduleDefinition
 from galley_cli.checkout import Checkout, put_on_path
@@ -51,7 +52,8 @@ def inspect(checkout: Checkout) -> Inspection:
     problems = (*template.problems, *broken.values(), *wrong)
     # What a broken schedule names is not known.
     idle = () if template.problems else unscheduled(schedules, names)
-    return Inspection(template, schedules, drafters, names, problems, (*idle, *schedule_notes(schedules, now)))
+    notes = (*idle, *schedule_notes(schedules, now), *budget_notes(drafters, now))
+    return Inspection(template, schedules, drafters, names, problems, notes)
 
 
 def unscheduled(schedules: Iterable[ScheduleDefinition], drafters: Iterable[str]) -> Iterator[str]:
@@ -80,6 +82,20 @@ def schedule_notes(schedules: Iterable[ScheduleDefinition], now: datetime) -> It
         with suppress(InvalidSchedule):
             for line in schedule.calendar().warnings(now, now + LOOKED_AHEAD):
                 yield f"schedule {schedule.name}: {line}"
+
+
+def budget_notes(drafters: Iterable["Drafter"], now: datetime) -> Iterator[str]:
+    """Yield a line for each good drafter whose daily budget does not hold the worst cost of one call."""
+    from prices import BEDROCK_PERCENT, US_PERCENT, worst_cost
+
+    dearest = max(BEDROCK_PERCENT, US_PERCENT)
+    for drafter in drafters:
+        worst = worst_cost(drafter.model, drafter.max_input_tokens, drafter.max_output_tokens, now.date(), dearest)
+        if drafter.daily_budget_nanousd is not None and drafter.daily_budget_nanousd < worst:
+            yield (
+                f"drafter {drafter.name!r}: one call of {drafter.model} may cost {usd(worst)}, more than its "
+                f"daily_budget_usd = {drafter.daily_budget_usd}, so all its slots would be skipped"
+            )
 
 
 def _read_drafters(checkout: Checkout) -> tuple[tuple["Drafter", ...], dict[str, str]]:

@@ -323,6 +323,26 @@ def test_a_silence_is_shown_with_its_schedule_and_with_its_drafter(galley: Galle
     assert "2026-11-27T06:00:00Z" in galley("drafters")[1]
 
 
+@pytest.mark.guarantee("G11")
+@pytest.mark.parametrize(("budget", "is_noted"), [("0.0044", False), ("0.004399", True)])
+def test_g11_a_budget_that_holds_no_call_is_noted(
+    budget: str, is_noted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(ROOT / "functions", tmp_path / "functions")
+    shutil.copy(ROOT / "template.yaml", tmp_path)
+    file = tmp_path / "functions/draft/drafters/daily-digest.toml"
+    written = file.read_text(encoding="utf-8")
+    assert written.count("daily_budget_usd = 0.50") == 1
+    file.write_text(written.replace("daily_budget_usd = 0.50", f"daily_budget_usd = {budget}"), encoding="utf-8")
+    monkeypatch.setattr("galley_cli.commands.check.find_checkout", lambda: Checkout(tmp_path))
+    assert invoke(["check", "--json"]) == 0
+    notes = [note for note in json.loads(capsys.readouterr().out)["notes"] if "budget" in note]
+    assert notes == [
+        f"drafter 'daily-digest': one call of claude-haiku-5-5 may cost $0.0044, more than its "
+        f"daily_budget_usd = {budget}, so all its slots would be skipped"
+    ] * int(is_noted)
+
+
 @pytest.mark.guarantee("G7")
 def test_g7_a_text_that_changed_under_the_reviewer_is_told_as_such(
     galley: Galley, monkeypatch: pytest.MonkeyPatch
