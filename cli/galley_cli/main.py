@@ -8,7 +8,21 @@ from collections.abc import Sequence
 import typer
 
 from galley import __version__
-from galley_cli.commands import backfill, calendar, check, dlq, drafters, drafts, run, runs, schedules, slots, stats
+from galley_cli.commands import (
+    backfill,
+    calendar,
+    check,
+    dlq,
+    draft,
+    drafters,
+    drafts,
+    new,
+    run,
+    runs,
+    schedules,
+    slots,
+    stats,
+)
 from galley_cli.commands.common import explained, show_help
 
 app = typer.Typer(
@@ -29,6 +43,8 @@ calendar.register(app)
 backfill.register(app)
 drafters.register(app)
 stats.register(app)
+draft.register(app)
+new.register(app)
 check.register(app)
 
 

@@ -6,14 +6,15 @@ that a crash between the two is repeated, not lost.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import assert_never
 
 from attempt import WITHOUT_A_WORD, Attempt, Done, Outcome, Workplace, dead_letter
-from draft_rules import marked, replace_older, rules_of
+from authoring import brief_of, collect, draft_of
+from draft_rules import replace_older, rules_of
 from drafter import Drafter, InvalidDrafter
-from galley.drafts import Draft, Item
+from galley.drafts import Draft
 from galley.instants import format_instant
 from galley.money import usd
 from galley.observe import logger, tell_outcome
@@ -27,24 +28,13 @@ from galley.retry import (
     judged,
     next_attempt,
 )
-from galley.runs import Run, RunKey, SkipReason, Status
+from galley.runs import Run, SkipReason, Status
 from galley.store import NO_CURSORS, Bill, Cursor, LeaseLost, Settled, StoreBusy
-from galley.texts import clip_bytes
-from grounding import told
-from rejected_drafts import StoredRejections
-from rejections import RUNS_LOOKED_AT, rejections_in
-from shapes import digest, monitor, report, sync
-from shapes.shape import Assignment, Material, Shape
-from windows import window_of
-from writing import Answer, Brief, compose, read_answer
+from shapes.shape import Material
+from writing import Answer, Brief
 
-SHAPES: dict[str, Shape] = {"digest": digest, "report": report, "sync": sync, "monitor": monitor}
 AFTER_A_CRASH = timedelta(seconds=30)
 """How long after its lease's end a run is tried again that crashes once more."""
-SHOWN_BYTES = 8_000
-"""How much of each item's text is kept beside the draft for the reviewer, in UTF-8."""
-SHOWN_BYTES_IN_ALL = 200_000
-"""How much of all items' texts is kept: a table row holds 400 KB, the draft and a reviewer's edit with it."""
 
 
 @dataclass(slots=True)
@@ -105,32 +95,8 @@ class ClaimedRun:
         material = self._collect(drafter)
         if material.nothing_new is not None:
             return self._end_empty(material.nothing_new, material)
-        brief = Brief(
-            drafter=drafter.name,
-            shape=drafter.shape,
-            title=drafter.title,
-            instructions=drafter.instructions,
-            items=material.items,
-            figures=material.figures,
-            slot=self.run.slot,
-            model=drafter.model,
-            max_input_tokens=drafter.max_input_tokens,
-            max_output_tokens=drafter.max_output_tokens,
-            rejections=rejections_in(self._outside.store.history(drafter.name, limit=RUNS_LOOKED_AT).runs),
-        )
-        answer = self._call(brief)
-        composed = compose(read_answer(answer, brief), brief)
-        if drafter.strict and composed.findings:
-            raise NeverSucceeds("not_grounded", "; ".join(told(composed.findings)))
-        draft = Draft(
-            title=composed.title,
-            body=marked(composed.body, drafter.review),
-            items=_shown(material.items),
-            warnings=(*material.warnings, *composed.warnings),
-            model=answer.model,
-            channels=drafter.destinations,
-            attachments=material.attachments,
-        )
+        brief = brief_of(drafter, material, self.run.slot, self._outside.store)
+        draft = draft_of(self._call(brief), brief, drafter, material)
         return self._store(draft, material, drafter)
 
     def _call(self, brief: Brief) -> Answer:
@@ -166,20 +132,9 @@ class ClaimedRun:
         return self.read
 
     def _collect(self, drafter: Drafter) -> Material:
-        assignment = Assignment(
-            drafter=drafter,
-            slot=self.run.slot,
-            looked_at=self._outside.now(),
-            window=lambda: window_of(self.attempt.message, drafter, self._outside.schedules),
-            cursors=self._cursors,
-            rejected=StoredRejections(self._outside.store, drafter.name),
-            bucket=self._outside.bucket,
-            fetch=self._outside.fetch,
-            desk_url=self._outside.desk_url,
-            time_left=lambda: self.attempt.deadline - self._outside.now(),
-            earlier_run=lambda slot: self._outside.store.run(RunKey(drafter.name, slot)),
+        return collect(
+            self.attempt.message, drafter, self._outside, deadline=self.attempt.deadline, cursors=self._cursors
         )
-        return SHAPES[drafter.shape].collect(assignment)
 
     def _end_empty(self, why: str, material: Material) -> Settled | LeaseLost:
         now = self._outside.now()
@@ -233,9 +188,3 @@ class ClaimedRun:
 
 def _exhausted(what: str, last: str) -> NeverSucceeds:
     return NeverSucceeds("attempts_exhausted", f"{what}; the last {last}")
-
-
-def _shown(items: tuple[Item, ...]) -> tuple[Item, ...]:
-    """Return the items as they are kept beside the draft, each cut to its share of what a row can hold."""
-    share = min(SHOWN_BYTES, SHOWN_BYTES_IN_ALL // max(1, len(items)))
-    return tuple(replace(item, text=clip_bytes(item.text, share)) for item in items)

@@ -18,6 +18,7 @@ from drafter_file.sync import DocumentsSource
 from galley.contract import DrafterName
 from galley.drafts import Channel
 from galley.explain import explain
+from galley.known_fields import KnownFields
 from galley.money import NANOUSD
 from galley.rules import Review
 from galley.schedule import InvalidSchedule, zone
@@ -143,8 +144,12 @@ class Drafter(Strict):
         return tuple(Channel(setting.kind, setting.prefix) for setting in self.channels)
 
 
-def read_drafter(path: Path) -> Drafter:
-    """Return the drafter in a file.
+KNOWN = KnownFields(Drafter, hidden=frozenset({"name"}))
+"""What a file may say. A drafter's name is its file's."""
+
+
+def read_drafter(path: Path, name: str | None = None) -> Drafter:
+    """Return the drafter in a file; it is named by its file unless another name is given.
 
     Raises:
         InvalidDrafter: one line that names the file, every wrong field and its value.
@@ -160,9 +165,9 @@ def read_drafter(path: Path) -> Drafter:
     if "name" in settings:
         raise InvalidDrafter(f"{path}: name is not known; a drafter is named by its file")
     try:
-        return Drafter.model_validate({"name": path.stem, **settings})
+        return Drafter.model_validate({"name": path.stem if name is None else name, **settings})
     except ValidationError as error:
-        raise InvalidDrafter(explain(error, str(path), settings)) from error
+        raise InvalidDrafter(explain(error, str(path), settings, KNOWN)) from error
     except RecursionError as error:
         raise InvalidDrafter(f"{path}: lists or tables in it are nested too deeply") from error
 

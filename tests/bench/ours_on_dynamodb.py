@@ -18,9 +18,9 @@ from unittest import mock
 
 import draft
 from attempt import Workplace
+from authoring import SHAPES
 from bench.local_system import DRAFTER, TABLE, figures
 from bench.slow_model import TEXT
-from claimed_run import SHAPES
 from drafter import Drafter, read_drafter
 from galley import system
 from galley.instants import format_instant

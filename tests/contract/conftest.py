@@ -12,6 +12,7 @@ import time_machine
 from contract.implementations import RunQueueUnderTest, aws, dynamodb_local, local
 from galley.bucket import Bucket
 from galley.store import Store
+from galley_cli.dry_bucket import DryBucket
 from support.dynamodb_local import LOOPBACK
 
 START = datetime(2026, 3, 2, 6, 0, tzinfo=UTC)
@@ -52,11 +53,11 @@ def queues(implementation: Any, tmp_path: Path, clock: time_machine.Traveller) -
         yield opened
 
 
-@pytest.fixture
-def bucket(implementation: Any, tmp_path: Path) -> Iterator[Bucket]:
+@pytest.fixture(params=["aws", "local", "dry"])
+def bucket(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bucket]:
     """An empty bucket."""
-    with implementation.open_bucket(tmp_path) as opened:
-        yield opened
+    with (aws if request.param == "aws" else local).open_bucket(tmp_path) as opened:
+        yield DryBucket(opened) if request.param == "dry" else opened
 
 
 def _empty_store(request: pytest.FixtureRequest, folder: Path) -> AbstractContextManager[Store]:

@@ -15,7 +15,7 @@ from unittest import mock
 
 from aws_lambda_powertools.event_handler.api_gateway import BaseRouter
 
-import claimed_run
+import authoring
 import draft
 import review
 from galley import system
@@ -273,7 +273,7 @@ class Telling:
             with (
                 mock.patch.dict(os.environ, _VARIABLES),
                 mock.patch.object(draft, "_workplace", in_this_world),
-                mock.patch.dict(claimed_run.SHAPES, digest=self.sources, monitor=self.sources),
+                mock.patch.dict(authoring.SHAPES, digest=self.sources, monitor=self.sources),
                 mock.patch.object(metrics, "add_metric"),
                 mock.patch.object(review, "_one_at_a_time", _NoLock()),
             ):

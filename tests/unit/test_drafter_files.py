@@ -151,7 +151,7 @@ def test_a_budget_is_exact(tmp_path: Path) -> None:
         ),
         pytest.param(
             DIGEST + 'colour = "green"\n',
-            "sources[1] 'inbox': colour is not known; remove it or correct its name",
+            "sources[1] 'inbox': colour is not known; remove it or use one of kind, id, prefix, max_items",
             id="unknown key of a source",
         ),
         pytest.param(
@@ -169,8 +169,18 @@ def test_a_budget_is_exact(tmp_path: Path) -> None:
         pytest.param(f"expire_hours = 0\n{DIGEST}", "expire_hours is 0: ", id="no time to decide"),
         pytest.param(
             f"pending_limits = 3\n{DIGEST}",
-            "pending_limits is not known; remove it or correct its name",
+            "pending_limits is not known; did you mean pending_limit?",
             id="unknown key",
+        ),
+        pytest.param(
+            DIGEST + "daily_budget_usd = 1\n",
+            "sources[1] 'inbox': daily_budget_usd is not known here, but for the whole file; put it above the first [",
+            id="a key of the whole file below a table",
+        ),
+        pytest.param(
+            DIGEST.replace('shape = "digest"\n', ""),
+            "shape is missing; add it: digest, report, sync or monitor",
+            id="no shape",
         ),
         pytest.param(DIGEST.replace('title = "Digest"\n', ""), "title is missing; add it", id="missing field"),
         pytest.param(
@@ -380,11 +390,14 @@ def test_a_path_that_is_no_file_is_one_line_too(tmp_path: Path, path: str) -> No
     [
         (
             DIGEST + "max_item = 3\n",
-            "sources[1] 'inbox': max_item is not known; remove it or correct its name",
+            "sources[1] 'inbox': max_item is not known; did you mean max_items?",
         ),
         (DIGEST.replace('prefix = "mail/"', ""), "sources[1] 'inbox': prefix is missing; add it"),
         (DIGEST.replace('id = "inbox"', ""), "sources[1]: id is missing; add it"),
-        (DIGEST.replace('kind = "mail"', ""), "sources[1] 'inbox': kind is missing; add it"),
+        (
+            DIGEST.replace('kind = "mail"', ""),
+            "sources[1] 'inbox': kind is missing; add it: mail, feed, table, documents or health",
+        ),
         (
             DIGEST.replace('"mail"', '"mial"'),
             "sources[1] 'inbox': kind is 'mial': use mail, feed, table, documents or health",
@@ -397,7 +410,11 @@ def test_a_path_that_is_no_file_is_one_line_too(tmp_path: Path, path: str) -> No
             DIGEST + FEED.replace('"feed"', '"rss"'),
             "sources[2] 'news': kind is 'rss': use mail, feed, table, documents or health",
         ),
-        (DIGEST + 'mail = "x"\n', "sources[1] 'inbox': mail is not known; remove it or correct its name"),
+        (
+            DIGEST + 'mail = "x"\n',
+            "sources[1] 'inbox': mail is not known; remove it or use one of kind, id, prefix, "
+            "max_items, first_run_items, quoted_text",
+        ),
         (f"pending_limit = 'three'\n{DIGEST}", "pending_limit is 'three': give a whole number"),
         (DIGEST.replace('"Digest"', "5"), "title is 5: give text in quotes"),
         (f"sources = 'mail'\n{DIGEST.partition('[[')[0]}", "sources is 'mail': give a list"),

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from galley.known_fields import KnownFields
 from galley.texts import clip, one_line
 
 MOST_NAMED = 20
@@ -46,14 +47,16 @@ https://docs.pydantic.dev/latest/errors/validation_errors/
 """
 
 
-def explain(error: ValidationError, where: str, given: object = None) -> str:
+def explain(error: ValidationError, where: str, given: object = None, known: KnownFields | None = None) -> str:
     """Return one line that names the wrong fields of ``where`` (a file, a tick, a message) with their values.
 
     Places in a list count from 1. ``given`` is what was validated: with it they are named by their id too, and what is
-    no field of it is left out of the path. A value longer than 80 characters is cut. Nothing is raised.
+    no field of it is left out of the path. ``known`` are the fields that could have been given: with it the nearest is
+    named, or all of them once. A value longer than 80 characters is cut. Nothing is raised.
     """
     errors: list[dict[str, Any]] = [dict(one) for one in error.errors(include_url=False)]
-    told = [_explain_one(one, given) for one in errors if not _has_deeper(one["loc"], errors)]
+    hints = _Hints(known)
+    told = [_explain_one(one, given, hints) for one in errors if not _has_deeper(one["loc"], errors)]
     more = [f"and {len(told) - MOST_NAMED} more"] if len(told) > MOST_NAMED else []
     return f"{where}: " + "; ".join((*told[:MOST_NAMED], *more))
 
@@ -79,22 +82,53 @@ class _Field:
         return _Field(self.places, f"{self.name}.{name}" if self.name else name)
 
 
-def _explain_one(one: dict[str, Any], given: object) -> str:
+class _Hints:
+    """What could have been meant, told once for each place."""
+
+    def __init__(self, known: KnownFields | None) -> None:
+        self._known = known
+        self._told: set[tuple[int | str, ...]] = set()
+
+    def about_unknown(self, loc: Sequence[int | str]) -> str:
+        """Return what to do about a field that is not known."""
+        place, name = tuple(loc[:-1]), str(loc[-1])
+        if self._known is None:
+            return "is not known; remove it or correct its name"
+        if near := self._known.nearest(place, name):
+            return f"is not known; did you mean {near}?"
+        if place and name in self._known.names(()):
+            return "is not known here, but for the whole file; put it above the first [table]"
+        if place in self._told:
+            return "is not known; remove it"
+        self._told.add(place)
+        return f"is not known; remove it or use one of {', '.join(self._known.names(place))}"
+
+    def choices(self, loc: Sequence[int | str]) -> str:
+        """Return the values of which one is to be added, "" where they are not few."""
+        found = () if self._known is None else self._known.choices(loc)
+        return f": {_either(', '.join(found))}" if found else ""
+
+
+def _explain_one(one: dict[str, Any], given: object, hints: _Hints) -> str:
     field = _field(one["loc"], given)
     context = one.get("ctx", {})
     match one["type"]:
         case "missing":
-            return field.says("is missing; add it")
+            return field.says(f"is missing; add it{hints.choices(one['loc'])}")
         case "extra_forbidden":
-            return field.says("is not known; remove it or correct its name")
+            return field.says(hints.about_unknown(one["loc"]))
         case "json_invalid":
             return f"is not JSON ({one_line(str(context['error']), 200)})"
         case "union_tag_not_found":
-            return field.within(_bare(context["discriminator"])).says("is missing; add it")
+            name = _bare(context["discriminator"])
+            return field.within(name).says(f"is missing; add it{hints.choices((*one['loc'], name))}")
         case "union_tag_invalid":
             name = _bare(context["discriminator"])
             tag = one["input"].get(name) if isinstance(one["input"], Mapping) else context["tag"]
             return field.within(name).says(f"is {_shown(tag)}: use {_either(context['expected_tags'])}")
+        case "too_short" | "too_long" as problem if isinstance(one["input"], str):
+            # What a text is called where pydantic does not know beforehand that it is one.
+            return _about_value(field, one["input"], _remedy(f"string_{problem}", one["msg"], context))
         case problem:
             return _about_value(field, one["input"], _remedy(problem, one["msg"], context))
 

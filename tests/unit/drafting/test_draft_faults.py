@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-import claimed_run
+import authoring
 from galley import observe
 from galley.instants import parse_instant
 from galley.runs import Status
@@ -30,7 +30,7 @@ class Killed(BaseException):
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     """Start a system whose first slot is due now."""
-    monkeypatch.setitem(claimed_run.SHAPES, "digest", OneItem)
+    monkeypatch.setitem(authoring.SHAPES, "digest", OneItem)
     state = StateDirectory.open(tmp_path / "state")
 
     def started(expression: str = "cron(0 6 * * ? *)", **settings: Any) -> CalendarSystem:

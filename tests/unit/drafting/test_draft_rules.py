@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-import claimed_run
+import authoring
 import draft_rules
 from attempt import Done
 from drafter import Drafter
@@ -47,7 +47,7 @@ class Collecting:
 def shape(monkeypatch: pytest.MonkeyPatch) -> Collecting:
     shape = Collecting()
     for name in ("digest", "monitor"):
-        monkeypatch.setitem(claimed_run.SHAPES, name, shape)
+        monkeypatch.setitem(authoring.SHAPES, name, shape)
     return shape
 
 

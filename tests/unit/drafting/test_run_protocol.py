@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import claimed_run
+import authoring
 from attempt import ComesBack, Delivery, Done, Workplace
 from drafter import Drafter, InvalidDrafter, load_drafter
 from drafting import LOOK_AGAIN_AFTER, draft_run
@@ -160,7 +160,7 @@ def collects(monkeypatch: pytest.MonkeyPatch, answer: Callable[[Assignment], Mat
             asked.append(assignment)
             return answer(assignment)
 
-    monkeypatch.setitem(claimed_run.SHAPES, "digest", Shape)
+    monkeypatch.setitem(authoring.SHAPES, "digest", Shape)
     return asked
 
 

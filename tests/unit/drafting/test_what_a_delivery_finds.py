@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import claimed_run
+import authoring
 from attempt import ComesBack, Delivery, Done, Workplace, last_end
 from drafter import Drafter, InvalidDrafter
 from drafting import LOOK_AGAIN_AFTER, draft_run
@@ -105,7 +105,7 @@ def collected(monkeypatch: pytest.MonkeyPatch) -> None:
                 cursors={"inbox": {"through": "2026-11-27T05:00:00Z"}},
             )
 
-    monkeypatch.setitem(claimed_run.SHAPES, "digest", Shape)
+    monkeypatch.setitem(authoring.SHAPES, "digest", Shape)
 
 
 def finds_nothing(monkeypatch: pytest.MonkeyPatch, cursors: dict[str, dict[str, object]]) -> None:
@@ -116,7 +116,7 @@ def finds_nothing(monkeypatch: pytest.MonkeyPatch, cursors: dict[str, dict[str, 
         def collect(assignment: object) -> Material:
             return Material(nothing_new="no mail", cursors=cursors)
 
-    monkeypatch.setitem(claimed_run.SHAPES, "digest", Shape)
+    monkeypatch.setitem(authoring.SHAPES, "digest", Shape)
 
 
 def lost(run: Run, *given: object, **named: object) -> LeaseLost:
@@ -179,7 +179,7 @@ def test_an_attempt_after_a_crash_comes_back_soon_after_its_lease_should_it_cras
         def collect(assignment: object) -> Material:
             raise Killed
 
-    monkeypatch.setitem(claimed_run.SHAPES, "digest", Shape)
+    monkeypatch.setitem(authoring.SHAPES, "digest", Shape)
     crashed(store)
     with pytest.raises(Killed):
         deliver(SLOT + 6 * MINUTE)

@@ -6,6 +6,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from galley.explain import MOST_NAMED, explain
+from galley.known_fields import KnownFields
 
 
 class Mail(BaseModel):
@@ -129,3 +130,37 @@ def test_twenty_are_named_and_the_others_counted() -> None:
 def test_a_value_that_python_will_not_write_out_is_no_traceback() -> None:
     """Python writes out no whole number of more than 4,300 digits."""
     assert told({"words": 1 << 20_000}) == "thing: words is an int too large to show: give a list"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"nme": "a"}, "nme is not known; did you mean name?"),
+        ({"zz": 1, "qq": 2}, "zz is not known; remove it or use one of name, code, on, share, words, inner, sources; "),
+        ({"zz": 1, "qq": 2}, "; qq is not known; remove it"),
+        (
+            {"sources": [{"kind": "mail", "id": "m", "limt": 2}]},
+            "sources[1] 'm': limt is not known; did you mean limit?",
+        ),
+        ({"sources": [{"kind": "feed", "id": "f", "limit": 2}]}, "remove it or use one of kind, id"),
+        (
+            {"sources": [{"kind": "feed", "id": "f", "share": 2}]},
+            "sources[1] 'f': share is not known here, but for the whole file; put it above the first [table]",
+        ),
+        ({"sources": [{"id": "m"}]}, "sources[1] 'm': kind is missing; add it: mail or feed"),
+        ({"sources": [{"kind": "mail"}]}, "sources[1]: id is missing; add it"),
+    ],
+)
+def test_what_could_have_been_meant_is_named_where_it_is_known(given: object, said: str) -> None:
+    with pytest.raises(ValidationError) as refusal:
+        Thing.model_validate(given)
+    assert said in explain(refusal.value, "thing", given, KnownFields(Thing))
+
+
+def test_a_field_that_nobody_gives_is_not_named() -> None:
+    known = KnownFields(Thing, hidden=frozenset({"name"}))
+    assert "name" not in known.names(())
+    assert known.nearest((), "nam") is None
+    assert known.names(("inner",)) == ("minutes",)
+    assert known.choices(("sources", 0, "kind")) == ("mail", "feed")
+    assert known.names(("nowhere", 3, "at all")) == ()

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-import claimed_run
+import authoring
 from catch_up import MOST_CAUGHT_UP
 from galley import observe
 from galley.contract import InvalidTick, read_tick
@@ -45,7 +45,7 @@ Start = Callable[..., CalendarSystem]
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     """Start a system at an instant."""
-    monkeypatch.setitem(claimed_run.SHAPES, "digest", OneItem)
+    monkeypatch.setitem(authoring.SHAPES, "digest", OneItem)
     state = StateDirectory.open(tmp_path / "state")
 
     def started(at: datetime, *definitions: ScheduleDefinition, **settings: Any) -> CalendarSystem:
