@@ -1,7 +1,6 @@
 """Text that nobody vouches for, rendered by the most permissive renderer there is: nothing in it is live."""
 
 import re
-import time
 from html.parser import HTMLParser
 
 import pytest
@@ -244,11 +243,9 @@ def test_a_defanged_address_can_be_read_but_not_followed() -> None:
         "](",
     ],
 )
+@pytest.mark.timeout(30)
 def test_it_takes_time_in_proportion_to_the_text(piece: str) -> None:
-    text = piece * (40_000 // len(piece))
-    began = time.process_time()
-    inert_text(text)
-    assert time.process_time() - began < 2
+    inert_text(piece * (40_000 // len(piece)))
 
 
 @pytest.mark.parametrize(
