@@ -8,7 +8,7 @@ from contract.material import BILL, DRAFT, NOW, claimed, message, settled
 from galley.drafts import Draft
 from galley.runs import Status
 from galley.store import Cursor, CursorMoved, Store
-from shapes.manifest import MOST_BYTES, PART_BYTES
+from shapes.sync.manifest import MOST_BYTES, PART_BYTES
 from support.outside import SLOT
 
 

@@ -15,8 +15,8 @@ from drafter import Drafter
 from galley.retry import NeverSucceeds
 from local_days import Days
 from shapes import report
-from shapes.figures import change
 from shapes.report import days_of
+from shapes.report.figures import change
 from shapes.shape import Window
 from support.memory_bucket import MemoryBucket
 

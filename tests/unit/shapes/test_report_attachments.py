@@ -11,7 +11,7 @@ import pytest
 
 from galley.drafts import MOST_ATTACHED_BYTES, Attachment, Draft
 from shapes import report
-from shapes.chart import MOST_PANELS, Bar, Panel, draw
+from shapes.report.chart import MOST_PANELS, Bar, Panel, draw
 from shapes.shape import Material
 from support.memory_bucket import MemoryBucket
 from unit.shapes.reports import KEY, a_metric, a_report, between, each_day, put_rows

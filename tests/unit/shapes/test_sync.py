@@ -15,7 +15,8 @@ from galley.instants import format_instant
 from galley.retry import NeverSucceeds, RetryLater
 from galley.runs import Decision, Origin, Run, Status
 from offline import OfflineModel
-from shapes import manifest, sync, sync_note
+from shapes import sync
+from shapes.sync import manifest, note
 from shapes.shape import Cursor, Material
 from sources.documents import CHUNK_CHARS
 from sources.fetch import Fetched, FetchError
@@ -382,7 +383,7 @@ def test_a_long_document_is_shown_by_its_beginning_and_kept_whole(bucket: Memory
     paragraphs = [f"Paragraph {number}: " + "word " * 60 for number in range(40)]
     put(bucket, long="# Long\n\n" + "\n\n".join(paragraphs))
     material = nights.run()
-    assert len(material.items[0].text) < sync_note.ITEM_CHARS + 200
+    assert len(material.items[0].text) < note.ITEM_CHARS + 200
     chunks = chunks_of(bucket, "long")
     assert all(len(chunk) <= CHUNK_CHARS for chunk in chunks)
     assert [part.strip() for chunk in chunks for part in chunk.split("\n\n")][1:] == [

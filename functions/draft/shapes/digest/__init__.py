@@ -9,8 +9,8 @@ from galley.drafts import Item
 from galley.retry import RetryLater
 from galley.store import Cursor
 from galley.texts import clip, listed
-from shapes.offered_again import SOURCE as REJECTED
-from shapes.offered_again import OfferedAgain, offer_again
+from shapes.digest.offered_again import SOURCE as REJECTED
+from shapes.digest.offered_again import OfferedAgain, offer_again
 from shapes.shape import Assignment, Material
 from sources import feed, mail
 from sources.collected import Collected, Reading, SourceLimits

@@ -9,9 +9,9 @@ from galley.drafts import Item
 from galley.store import Cursor
 from galley.texts import counted, listed
 from local_days import Days, name_of
-from shapes.figures import Periods, Result, Row, Value, compute, result
-from shapes.report_text import Part, attachments, markdown, values
-from shapes.reported import Late, Reported, as_it_is_now, cursor_after, remembered, told
+from shapes.report.earlier import Late, Reported, as_it_is_now, cursor_after, remembered, told
+from shapes.report.figures import Periods, Result, Row, Value, compute, result
+from shapes.report.rendering import Part, attachments, markdown, values
 from shapes.shape import Assignment, Figure, Material, Window
 from sources.table import MOST_GROUPS, Outside, Table, read_table
 

@@ -10,8 +10,8 @@ from drafter_file.report import TableSource
 from galley.drafts import Attachment
 from inert import inert_line
 from local_days import Days, name_of
-from shapes.chart import MOST_BARS, MOST_PANELS, Bar, Panel, draw
-from shapes.figures import NOTHING, Periods, Result, Row, Value, percent_change, plain_number
+from shapes.report.chart import MOST_BARS, MOST_PANELS, Bar, Panel, draw
+from shapes.report.figures import NOTHING, Periods, Result, Row, Value, percent_change, plain_number
 from shapes.shape import Figure
 from sources.table import EXACT, Table
 

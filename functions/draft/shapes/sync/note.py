@@ -8,8 +8,8 @@ from drafter_file.sync import DocumentsSource
 from galley.drafts import Item
 from galley.store import Cursor
 from galley.texts import clip, counted, listed
-from shapes.deletes import REFUSAL_HOLDS, Deletes, most_deletes
-from shapes.manifest import Known, Manifest
+from shapes.sync.deletes import REFUSAL_HOLDS, Deletes, most_deletes
+from shapes.sync.manifest import Known, Manifest
 from sources.clean import clean_line, plain_text, web_link
 from sources.documents import Document
 

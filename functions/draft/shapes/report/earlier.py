@@ -14,7 +14,7 @@ from drafter_file.report import TableSource
 from galley.store import Cursor
 from galley.texts import counted
 from local_days import Days
-from shapes.figures import Result, Value, change, plain_number
+from shapes.report.figures import Result, Value, change, plain_number
 from sources.collected import CursorState, read_cursor
 from sources.table import Table
 

@@ -10,11 +10,11 @@ from drafter_file.sync import DocumentsSource
 from galley.instants import format_instant
 from galley.retry import RetryLater
 from galley.texts import clip, listed
-from shapes.deletes import Deletes, Verdict, judge_deletes, moves, verdict
-from shapes.index import Index
-from shapes.manifest import Known, Manifest, adopted, at_most, check_room, moved_cursors, read_manifest
 from shapes.shape import Assignment, Material
-from shapes.sync_note import (
+from shapes.sync.deletes import Deletes, Verdict, judge_deletes, moves, verdict
+from shapes.sync.index import Index
+from shapes.sync.manifest import Known, Manifest, adopted, at_most, check_room, moved_cursors, read_manifest
+from shapes.sync.note import (
     NAMED,
     Counts,
     Found,
@@ -57,8 +57,8 @@ def collect(assignment: Assignment) -> Material:
     document has meanwhile gone back to what it was.
 
     Nothing is deleted unless both listings were complete and every new document was read: only then it is known that a
-    document did not just move. What is too much to delete at once (``shapes.deletes``) stays in the index, the draft
-    asks, and the next run after its approval deletes what is still gone.
+    document did not just move. What is too much to delete at once (``shapes.sync.deletes``) stays in the index, the
+    draft asks, and the next run after its approval deletes what is still gone.
 
     New documents are read first, then the others from where the last run stopped. What is not reached before the run's
     time is nearly up is named, stays as it is, and comes first in the next run.
