@@ -287,8 +287,8 @@ def test_a_table_at_an_address_is_named_by_its_id_in_the_draft(bucket: MemoryBuc
     assert f"- {material.warnings[0]}" in material.figures
     answer = OfflineModel().write(a_brief(*material.items, figures=material.figures), remaining=timedelta())
     brief = a_brief(*material.items, figures=material.figures)
-    _, body, warnings = compose(read_answer(answer, brief), brief)
-    assert warnings == (), "no address of its own is taken out of it"
-    for text in (body, material.figures, *(one.text for one in material.attachments)):
+    composed = compose(read_answer(answer, brief), brief)
+    assert composed.warnings == (), "no address of its own is taken out of it"
+    for text in (composed.body, material.figures, *(one.text for one in material.attachments)):
         assert "secret" not in text
         assert "data.example" not in text
