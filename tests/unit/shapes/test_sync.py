@@ -16,8 +16,8 @@ from galley.retry import NeverSucceeds, RetryLater
 from galley.runs import Decision, Origin, Run, Status
 from offline import OfflineModel
 from shapes import sync
-from shapes.sync import manifest, note
 from shapes.shape import Cursor, Material
+from shapes.sync import manifest, note
 from sources.documents import CHUNK_CHARS
 from sources.fetch import Fetched, FetchError
 from support.briefs import a_brief

@@ -9,7 +9,7 @@ from galley.drafts import Item
 from galley.store import Cursor
 from galley.texts import counted, listed
 from local_days import Days, name_of
-from shapes.report.earlier import Late, Reported, as_it_is_now, cursor_after, remembered, told
+from shapes.report.earlier import Late, Reported, as_it_is_now, changed_since, cursor_after, remembered
 from shapes.report.figures import Periods, Result, Row, Value, compute, result
 from shapes.report.rendering import Part, attachments, markdown, values
 from shapes.shape import Assignment, Figure, Material, Window
@@ -60,7 +60,7 @@ def collect(assignment: Assignment) -> Material:
     return Material(
         items=tuple(_item(f"r{at}", part, one) for at, (part, one) in enumerate(results, start=1)),
         figures="\n\n".join(markdown(look.part, window.zone.key, _lines(look.late)) for look in found),
-        values=tuple(figure for look in found for figure in (*values(look.part), *_late_values(look.late))),
+        values=tuple(figure for look in found for figure in (*values(look.part), *_numbers(look.late))),
         attachments=attached,
         warnings=(*(warning for look in found for warning in look.warnings), *left_out, *silent),
         cursors={look.part.source.id: look.cursor for look in found},
@@ -98,7 +98,8 @@ def _look(source: TableSource, assignment: Assignment, window: Window, days: Day
     late = tuple(
         late
         for report in earlier
-        if report.days in again and (late := told(source.called, report, again[report.days], results)) is not None
+        if report.days in again
+        and (late := changed_since(source.called, report, again[report.days], results)) is not None
     )
     return _Found(
         part=part,
@@ -124,8 +125,8 @@ def _lines(late: Sequence[Late]) -> list[str]:
     return [one.line for one in late]
 
 
-def _late_values(late: Sequence[Late]) -> Iterable[Figure]:
-    return (Figure(value, unit, label) for one in late for value, unit, label in one.values)
+def _numbers(late: Sequence[Late]) -> Iterable[Figure]:
+    return (figure for one in late for figure in one.values)
 
 
 def _item(item_id: str, part: Part, one: Result) -> Item:
@@ -146,12 +147,11 @@ def _year_ago(one: Result, row: Row, days: Days) -> str:
 
 
 def _warnings(part: Part) -> Iterable[str]:
-    source, table, periods = part.source, part.table, part.periods
+    source, table = part.source, part.table
     if table.left_out_rows:
         yield _rows_left_out(source, table)
-    rows = table.rows(*(days for days in (periods.days, periods.before, periods.year_ago) if days is not None))
     for name, count in table.empty_cells.items():
-        yield f"{source.place}: {name!r} has no value in {count} of {rows} rows, they are not counted"
+        yield f"{source.place}: {name!r} has no value in {count} of {part.rows} rows, they are not counted"
     for one in part.results:
         if one.metric.aggregate == "ratio" and one.total.now.amount is None:
             yield f"{source.place}: {one.metric.name!r} has {one.total.now.why}"
@@ -196,8 +196,7 @@ def _of(missing: Sequence[Days], due: Sequence[Days], source: TableSource) -> st
 def _rows_left_out(source: TableSource, table: Table) -> str:
     more = table.left_out_rows - len(table.left_out)
     named = "; ".join(table.left_out) + (f"; and {more} more" if more else "")
-    rows = "1 row is" if table.left_out_rows == 1 else f"{table.left_out_rows} rows are"
-    return f"{source.place}: {rows} left out: {named}"
+    return f"{source.place}: {counted(table.left_out_rows, 'row is', 'rows are')} left out: {named}"
 
 
 def _why_silent(source: TableSource, table: Table, days: Days, window: Window) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from galley.texts import clip, counted
+from galley.texts import counted, one_line
 
 WIDTH = 640
 MOST_PANELS = 8
@@ -123,4 +123,4 @@ def _round(number: float) -> str:
 
 def _text(text: str, limit: int) -> str:
     """Return a text as XML can hold it; the markup characters in it are escaped when it is written out."""
-    return clip(" ".join(text.translate(_NOT_IN_XML).encode(errors="replace").decode().split()), limit)
+    return one_line(text.translate(_NOT_IN_XML).encode(errors="replace").decode(), limit)

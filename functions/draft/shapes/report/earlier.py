@@ -15,6 +15,7 @@ from galley.store import Cursor
 from galley.texts import counted
 from local_days import Days
 from shapes.report.figures import Result, Value, change, plain_number
+from shapes.shape import Figure
 from sources.collected import CursorState, read_cursor
 from sources.table import Table
 
@@ -64,10 +65,10 @@ class Memory(CursorState):
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """What has become of one report since: a line for people, and the numbers in it with what they are."""
+    """What has become of one report since: a line for people, and the numbers in it."""
 
     line: str
-    values: tuple[tuple[Decimal, str, str], ...]
+    values: tuple[Figure, ...]
 
 
 def remembered(source: TableSource, cursor: Cursor | None, days: Days) -> tuple[Reported, ...]:
@@ -104,36 +105,35 @@ def as_it_is_now(report: Reported, table: Table, results: Sequence[tuple[Result,
     return _reported(report.days, table, results, oldest=report.oldest)
 
 
-def told(called: str, then: Reported, now: Reported, results: Sequence[Result]) -> Late | None:
+def changed_since(called: str, then: Reported, now: Reported, results: Sequence[Result]) -> Late | None:
     """Return what has changed since a report, None where nothing has."""
     values = list(_changes(then, now, results))
     if then.rows == now.rows and not values:
         return None
     rows = "" if then.rows == now.rows else f" with {counted(then.rows, 'row', 'rows')}, it has {now.rows:,} now"
     figures = "; ".join(line for line, _ in values) or "no figure changed"
-    numbers = [(Decimal(count), "", f"rows of {then.days}") for count in (then.rows, now.rows)]
+    numbers = [Figure(Decimal(count), "", f"rows of {then.days}") for count in (then.rows, now.rows)]
     return Late(
         f"{called}: {then.days} was already reported{rows}; {figures}",
         (*numbers, *(number for _, several in values for number in several)),
     )
 
 
-def _changes(
-    then: Reported, now: Reported, results: Sequence[Result]
-) -> Iterator[tuple[str, tuple[tuple[Decimal, str, str], ...]]]:
+def _changes(then: Reported, now: Reported, results: Sequence[Result]) -> Iterator[tuple[str, tuple[Figure, ...]]]:
+    """Yield a line for each figure that has changed, and what it was and is."""
     for result in results:
         key = _key(result)
         if key not in then.figures or then.figures[key] == now.figures.get(key):
             continue
         was, is_now = (_amount(report.figures.get(key, "")) for report in (then, now))
         shown = [result.shown(Value(amount)) for amount in (was, is_now)]
-        told = change(is_now, was, result.places, unit=result.unit)
+        became = change(is_now, was, result.places, unit=result.unit)
         numbers = tuple(
-            (amount, result.unit, f"{result.metric.name}, {then.days}, {when}")
+            Figure(amount, result.unit, f"{result.metric.name}, {then.days}, {when}")
             for amount, when in ((was, "as it was reported"), (is_now, "as it is now"))
             if amount is not None
         )
-        yield f"{result.metric.name} was {shown[0]}, is {shown[1]} ({told})", numbers
+        yield f"{result.metric.name} was {shown[0]}, is {shown[1]} ({became})", numbers
 
 
 def _reported(

@@ -68,6 +68,16 @@ class Periods:
     before: Days | None
     year_ago: Days | None
 
+    @property
+    def all(self) -> tuple[Days | None, ...]:
+        """The days, those before and those of a year ago, None in the place of those that are not compared."""
+        return self.days, self.before, self.year_ago
+
+    @property
+    def compared(self) -> tuple[Days, ...]:
+        """Those of them that there are."""
+        return tuple(days for days in self.all if days is not None)
+
 
 def result(source: TableSource, table: Table, metric: Metric, periods: Periods) -> Result:
     """Return a metric over the periods."""
@@ -75,11 +85,11 @@ def result(source: TableSource, table: Table, metric: Metric, periods: Periods) 
         {period: compute(source, metric, table.tallies(period)) for period in _with_rows(source, table, days)}
         for days in (periods.days, periods.before)
     )
-    compared = [table.tallies(days) for days in (periods.days, periods.before, periods.year_ago) if days is not None]
+    tallies = [None if days is None else table.tallies(days) for days in periods.all]
     return Result(
         metric=metric,
-        places=_places(source, metric, compared),
-        total=_row(source, metric, metric.name, [None if d is None else table.tallies(d) for d in _all(periods)]),
+        places=_places(source, metric, [one for one in tallies if one is not None]),
+        total=_row(source, metric, metric.name, tallies),
         each=each,
         each_before=each_before,
         groups=_groups(source, table, metric, periods),
@@ -88,14 +98,15 @@ def result(source: TableSource, table: Table, metric: Metric, periods: Periods) 
 
 def compute(source: TableSource, metric: Metric, tallies: Mapping[str, Tally]) -> Value:
     """Return a metric's figure, exact; where there is none it says why."""
-    found = _ratio(source, metric, tallies) if metric.aggregate == "ratio" else _plain(metric, tallies)
+    found = _ratio(source, metric, tallies) if metric.aggregate == "ratio" else Value(_aggregate(metric, tallies))
     if found.amount is None or not metric.percent:
         return found
     return Value(EXACT.multiply(found.amount, _HUNDRED))
 
 
-def aggregate(tally: Tally, metric: Metric) -> Decimal | None:
+def _aggregate(metric: Metric, tallies: Mapping[str, Tally]) -> Decimal | None:
     """Return the values of a metric put together; None when there are none, except that a count is then 0."""
+    tally = tallies.get(metric.name, Tally())
     if metric.aggregate == "count":
         return Decimal(tally.count)
     if not tally.count:
@@ -158,10 +169,6 @@ def plain_number(value: Decimal, places: int) -> str:
     return number(value, places).replace(",", "")
 
 
-def _all(periods: Periods) -> tuple[Days | None, ...]:
-    return periods.days, periods.before, periods.year_ago
-
-
 def _with_rows(source: TableSource, table: Table, days: Days | None) -> list[Days]:
     return [] if days is None else [period for period in days.whole(source.rows_every) if table.has_row(period)]
 
@@ -176,7 +183,7 @@ def _groups(source: TableSource, table: Table, metric: Metric, periods: Periods)
     if metric.group_by is None:
         return ()
     column = metric.group_by
-    held = [None if days is None else table.groups_in(column, days) for days in _all(periods)]
+    held = [None if days is None else table.groups_in(column, days) for days in periods.all]
     names = {name for groups in held if groups is not None for name in groups}
 
     def rank(name: str) -> tuple[bool, Decimal, str]:
@@ -199,23 +206,14 @@ def _groups(source: TableSource, table: Table, metric: Metric, periods: Periods)
     return tuple(rows)
 
 
-def _plain(metric: Metric, tallies: Mapping[str, Tally]) -> Value:
-    return Value(aggregate(tallies.get(metric.name, Tally()), metric))
-
-
 def _ratio(source: TableSource, metric: Metric, tallies: Mapping[str, Tally]) -> Value:
     above, below = source.metric(metric.numerator or ""), source.metric(metric.denominator or "")
-    numerator, denominator = aggregate_of(above, tallies), aggregate_of(below, tallies)
+    numerator, denominator = _aggregate(above, tallies), _aggregate(below, tallies)
     if numerator is None or denominator is None:
         return Value(None, f"{NOTHING}, {(above if numerator is None else below).name} has none")
     if not denominator:
         return Value(None, f"{NOTHING}, {below.name} is 0")
     return Value(EXACT.divide(numerator, denominator))
-
-
-def aggregate_of(metric: Metric, tallies: Mapping[str, Tally]) -> Decimal | None:
-    """Return a metric's values put together; None when there are none."""
-    return aggregate(tallies.get(metric.name, Tally()), metric)
 
 
 def _places(source: TableSource, metric: Metric, compared: list[Tallies]) -> int:

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from drafter_file.report import TableSource
 from galley.drafts import Attachment
+from galley.texts import one_line
 from inert import inert_line
 from local_days import Days, name_of
 from shapes.report.chart import MOST_BARS, MOST_PANELS, Bar, Panel, draw
@@ -35,6 +36,11 @@ class Part:
     results: tuple[Result, ...]
 
     @property
+    def rows(self) -> int:
+        """How many rows the periods have together."""
+        return self.table.rows(*self.periods.compared)
+
+    @property
     def each(self) -> tuple[Days, ...]:
         """The days, weeks, months or years of the report, as often as the table has its rows; none where it is one."""
         each = self.periods.days.whole(self.source.rows_every)
@@ -55,7 +61,7 @@ def markdown(part: Part, zone: str, changed: Sequence[str]) -> str:
 def values(part: Part) -> Iterator[Figure]:
     """Yield every number that the Markdown shows, exact, and the differences in both directions."""
     periods = part.periods
-    yield Figure(Decimal(_rows(part)), "", "rows read")
+    yield Figure(Decimal(part.rows), "", "rows read")
     yield Figure(Decimal(periods.days.count), "", f"days, {periods.days}")
     for result in part.results:
         for row in (result.total, *result.groups):
@@ -82,14 +88,7 @@ def _about(part: Part, zone: str) -> str:
     uneven = "" if before is None or before.count == days.count else f", {days.count} days with {before.count}"
     compared = "no rows of the days before to compare with" if before is None else f"compared with {before}{uneven}"
     ago = f" and with {year_ago}" if year_ago is not None else ""
-    return (
-        f"`{_code(part.source.called)}`, {days} ({zone}), {compared}{ago}; {_rows(part)} rows of these days were read."
-    )
-
-
-def _rows(part: Part) -> int:
-    periods = part.periods
-    return part.table.rows(*(days for days in (periods.days, periods.before, periods.year_ago) if days is not None))
+    return f"`{_code(part.source.called)}`, {days} ({zone}), {compared}{ago}; {part.rows} rows of these days were read."
 
 
 def _overview(part: Part) -> str:
@@ -139,7 +138,7 @@ def _cell(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    return " ".join(text.replace("`", "'").split())
+    return one_line(text.replace("`", "'"))
 
 
 def _values_of_row(name: str, result: Result, row: Row, periods: Periods) -> Iterator[Figure]:
@@ -207,7 +206,7 @@ def _plain(result: Result, value: Value | None) -> str:
 
 def _inactive(text: str) -> str:
     """Return a text that no spreadsheet takes for a formula (https://owasp.org/www-community/attacks/CSV_Injection)."""
-    line = " ".join(text.split())
+    line = one_line(text)
     return f"'{line}" if line.startswith(_LIVE) else line
 
 
