@@ -143,7 +143,7 @@ class Facts:
     def __init__(self, items: Sequence[Item], figures: str, assignment: Iterable[str], slot: datetime) -> None:
         self._names: set[str] = set()
         self._days = {day_of(slot.date()), day_of(slot.date() - timedelta(days=1))}
-        self._clock = {(slot.hour, slot.minute)}
+        self._times = {(slot.hour, slot.minute)}
         self._shown: set[Decimal] = set()
         self._by_unit: defaultdict[str, set[Decimal]] = defaultdict(set, s={_HOURS_OF_A_DAY, _DAYS_OF_A_WEEK})
         self._scales: tuple[Decimal, ...] = ()
@@ -160,7 +160,7 @@ class Facts:
                 self._read(text)
             if item.published is not None:
                 self._days.add(day_of(item.published.date()))
-                self._clock.add((item.published.hour, item.published.minute))
+                self._times.add((item.published.hour, item.published.minute))
         self.items = len(items)
         self.counts = frozenset(
             (
@@ -187,8 +187,8 @@ class Facts:
 
     def tell_time(self, timed: Timed) -> bool:
         """Tell whether a source has the time of day."""
-        return (timed.hour, timed.minute) in self._clock or (
-            timed.either and (timed.hour + 12, timed.minute) in self._clock
+        return (timed.hour, timed.minute) in self._times or (
+            timed.either and (timed.hour + 12, timed.minute) in self._times
         )
 
     def tell(self, reading: Reading, *, roughly: bool = False) -> bool:
@@ -215,9 +215,9 @@ class Facts:
             # A month's name beside a number is not always a date: "in March 120 units".
             spans += [(dated.start, dated.end)] if dated.in_digits else []
         for timed in times(text):
-            self._clock.add((timed.hour, timed.minute))
+            self._times.add((timed.hour, timed.minute))
             if timed.either:
-                self._clock.add((timed.hour + 12, timed.minute))
+                self._times.add((timed.hour + 12, timed.minute))
         in_percent = _PERCENT_HEAD.search(text) is not None
         within = _Spans(spans)
         for quantity in quantities(text):

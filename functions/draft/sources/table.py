@@ -206,7 +206,7 @@ class _Reading:
         names = [source.date_column, *(metric.column or "" for metric in self.plain), *self.grouped]
         self.columns = {name: _user(name, source) for name in dict.fromkeys(names)}
         self.place = {name: place for place, name in enumerate(self.columns)}
-        self.at = _clock(source, zone)
+        self.at = _date_reader(source, zone)
         self.seen: dict[str, set[str]] = {column: set() for column in self.grouped}
 
     def take(self, number: int, record: Record) -> None:
@@ -446,7 +446,7 @@ def _separator(head: str, columns: Mapping[str, str]) -> str:
     return max(_SEPARATORS, key=fitness)
 
 
-def _clock(source: TableSource, zone: ZoneInfo) -> Callable[[str], At | None]:
+def _date_reader(source: TableSource, zone: ZoneInfo) -> Callable[[str], At | None]:
     """Return what reads a cell of the date column; None for one that is no date."""
     local = None if source.date_zone is None else zone_named(source.date_zone)
     form, has_time = source.date_format, source.date_format_has_time

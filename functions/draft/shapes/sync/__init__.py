@@ -11,7 +11,7 @@ from galley.instants import format_instant
 from galley.retry import RetryLater
 from galley.texts import clip, listed
 from shapes.shape import Assignment, Material
-from shapes.sync.deletes import Deletes, Verdict, judge_deletes, moves, verdict
+from shapes.sync.deletes import Deletes, Permission, judge_deletes, moves, permission
 from shapes.sync.index import Index
 from shapes.sync.manifest import Known, Manifest, adopted, at_most, check_room, moved_cursors, read_manifest
 from shapes.sync.note import (
@@ -121,7 +121,7 @@ def _list(assignment: Assignment, source: DocumentsSource) -> _Listing | str:
 def _sync(assignment: Assignment, listing: _Listing, sources_left: int) -> Synced:
     """Bring the index of one source up to date, in its share of the time that is left for so many sources."""
     source, index, there, manifest = listing.source, listing.index, listing.there, listing.manifest
-    found = _read_all(listing, _clock(assignment, sources_left))
+    found = _read_all(listing, _is_time_up(assignment, sources_left))
     gone = {key: known.sha256 for key, known in manifest.documents.items() if key not in there or key in found.vanished}
     moved = moves(gone, {key: known.sha256 for key, known in found.added.items()})
     unmoved = gone.keys() - set(moved.values())
@@ -160,7 +160,7 @@ def _place(assignment: Assignment, source: DocumentsSource) -> Place:
     return UnderPrefix(assignment.bucket, source.place)
 
 
-def _clock(assignment: Assignment, sources_left: int) -> Callable[[], bool]:
+def _is_time_up(assignment: Assignment, sources_left: int) -> Callable[[], bool]:
     """Return what tells whether this source's share of the run's time is used up."""
     left = assignment.time_left()
     until = left - max(left - RESERVED, timedelta()) / sources_left
@@ -238,8 +238,8 @@ def _judge(
     """Return what becomes of the documents that are gone, by what was asked and decided about each."""
 
     @cache
-    def said(slot: str) -> Verdict:
-        return verdict(assignment.earlier_run(datetime.fromisoformat(slot).astimezone(UTC)), assignment.slot)
+    def said(slot: str) -> Permission:
+        return permission(assignment.earlier_run(datetime.fromisoformat(slot).astimezone(UTC)), assignment.slot)
 
     asked = {key: known.asked for key, known in manifest.documents.items() if known.asked}
     return judge_deletes(
@@ -247,7 +247,7 @@ def _judge(
         source=source,
         before=len(manifest.documents),
         left=left,
-        returned=[key for key in asked if key not in gone and said(asked[key]) is Verdict.REFUSED],
+        returned=[key for key in asked if key not in gone and said(asked[key]) is Permission.REFUSED],
     )
 
 

@@ -14,7 +14,7 @@ REFUSAL_HOLDS = timedelta(days=30)
 """How long a rejection is an answer; then the same is asked once more, so that no one has to remember it."""
 
 
-class Verdict(StrEnum):
+class Permission(StrEnum):
     """What became of the question whether a document may be deleted."""
 
     ALLOWED = "allowed"
@@ -23,22 +23,22 @@ class Verdict(StrEnum):
     LAPSED = "lapsed"
 
 
-def verdict(run: Run | None, slot: datetime) -> Verdict:
+def permission(run: Run | None, slot: datetime) -> Permission:
     """Return what the run whose draft asked says at a later slot.
 
     Only a person's decision allows anything. Where nobody decided, or the run's row is gone, it has to be asked anew.
     """
     if run is None:
-        return Verdict.LAPSED
+        return Permission.LAPSED
     match run.status:
         case Status.APPROVED | Status.PUBLISHED | Status.PUBLISH_UNKNOWN if run.decision is not None:
-            return Verdict.ALLOWED
+            return Permission.ALLOWED
         case Status.REJECTED if run.decision is not None and slot - run.decision.at < REFUSAL_HOLDS:
-            return Verdict.REFUSED
+            return Permission.REFUSED
         case Status.PENDING:
-            return Verdict.OPEN
+            return Permission.OPEN
         case _:
-            return Verdict.LAPSED
+            return Permission.LAPSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Deletes:
 
 
 def judge_deletes(
-    gone: Mapping[str, Verdict | None],
+    gone: Mapping[str, Permission | None],
     *,
     source: DocumentsSource,
     before: int,
@@ -72,16 +72,16 @@ def judge_deletes(
     left. What was once held leaves the index only by approval. What was refused is asked again with others that are
     held now, or when some of it has come back: then it is another question.
     """
-    said = {one: sorted(key for key, word in gone.items() if word is one) for one in (None, *Verdict)}
-    fresh, refused = said[None], said[Verdict.REFUSED]
+    said = {one: sorted(key for key, word in gone.items() if word is one) for one in (None, *Permission)}
+    fresh, refused = said[None], said[Permission.REFUSED]
     hold = len(fresh) > most_deletes(source, before) or (bool(fresh) and left == 0)
     again = refused if hold or returned else []
     return Deletes(
-        now=tuple(sorted([*said[Verdict.ALLOWED], *([] if hold else fresh)])),
-        ask=tuple(sorted([*said[Verdict.LAPSED], *again, *(fresh if hold else [])])),
-        open=tuple(said[Verdict.OPEN]),
+        now=tuple(sorted([*said[Permission.ALLOWED], *([] if hold else fresh)])),
+        ask=tuple(sorted([*said[Permission.LAPSED], *again, *(fresh if hold else [])])),
+        open=tuple(said[Permission.OPEN]),
         refused=tuple([] if again else refused),
-        allowed=tuple(said[Verdict.ALLOWED]),
+        allowed=tuple(said[Permission.ALLOWED]),
     )
 
 
