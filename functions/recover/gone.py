@@ -13,7 +13,7 @@ from galley.runs import RunKey
 from galley.schedule import InvalidSchedule
 from galley.schedules import ScheduleDefinition, ScheduleMissing, Schedules, ScheduleSummary, SchedulesUnavailable
 from galley.store import RowsDisagree, Store, StoreBusy, SweptSchedule, UnreadableRow
-from galley.texts import counted
+from galley.texts import counted, listed
 
 MOST_NAMED = 3
 """How many slots without a row are named; the others are counted."""
@@ -31,7 +31,7 @@ def forget_gone(
     schedules: Schedules,
     store: Store,
     known: Iterable[SweptSchedule],
-    listed: Iterable[ScheduleSummary],
+    summaries: Iterable[ScheduleSummary],
     *,
     now: datetime,
     is_out_of_time: Callable[[], bool],
@@ -40,7 +40,7 @@ def forget_gone(
 
     A listing may lack for a moment what is there. Whatever is not forgotten is looked at by the next sweep.
     """
-    there = {summary.name for summary in listed}
+    there = {summary.name for summary in summaries}
     told: list[str] = []
     broken: list[str] = []
     for swept in known:
@@ -90,9 +90,7 @@ def _missing(store: Store, drafter: str, due: Sequence[datetime]) -> Iterator[Ru
 def _line(name: str, missing: Sequence[RunKey]) -> str:
     if not missing:
         return f"schedule {name} is deleted; each slot that it was due at has its row"
-    runs = ", ".join(str(key) for key in missing[:MOST_NAMED])
-    more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
     return (
         f"schedule {name} is deleted; {counted(len(missing), 'run', 'runs')} without a row may have been due before: "
-        f"{runs}{more}"
+        f"{listed(missing, MOST_NAMED)}"
     )

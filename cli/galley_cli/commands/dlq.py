@@ -14,7 +14,7 @@ from galley.answers import run_answer
 from galley.contract import Tick
 from galley.queue import DeadLetter, DeadTick
 from galley.runs import InvalidRunKey, RunKey
-from galley.texts import one_line
+from galley.texts import counted, one_line
 from galley_cli.commands.common import (
     DEFAULT_STATE,
     REFUSED,
@@ -185,7 +185,7 @@ def _loss(thing: DeadThing) -> str:
             return _tick_line(thing)
         case DeadRun(name, _, letters):
             reason = _line(_reason(thing, letters[-1] if letters else None))
-            return f"{name}  {len(letters)} letter{'' if len(letters) == 1 else 's'}; {reason}"
+            return f"{name}  {counted(len(letters), 'letter', 'letters')}; {reason}"
     assert_never(thing)
 
 
