@@ -11,8 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -23,6 +22,7 @@ from galley.texts import one_line
 from offline import OfflineModel
 from prices import BEDROCK_PERCENT, US_PERCENT, price, worst_cost
 from prompt import ANSWER_SCHEMA, Prompt, build_prompt
+from retry_after import retry_after
 from writing import Answer, Brief
 
 if TYPE_CHECKING:
@@ -197,28 +197,6 @@ def sort_failure(
             return RetryLater("model_error", detail, after)
         case _:
             return NeverSucceeds("model_request", detail)
-
-
-def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
-    """Return how long the other side asks us to wait, as it says it; the caller decides how much of that is sane.
-
-    Reads ``retry-after-ms`` and both forms of ``retry-after`` (RFC 9110, section 10.2.3). What cannot be read, and a
-    wait that is over, is None.
-    """
-    for name, seconds in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            wait = timedelta(seconds=float(headers[name]) * seconds)
-        except OverflowError:
-            wait = timedelta.max if float(headers[name]) > 0 else timedelta(0)
-        except (KeyError, ValueError):
-            continue
-        return wait if wait > timedelta(0) else None
-    try:
-        until = parsedate_to_datetime(headers.get("retry-after", ""))
-    except ValueError:
-        return None
-    wait = (until if until.tzinfo else until.replace(tzinfo=UTC)) - now
-    return wait if wait > timedelta(0) else None
 
 
 _STATUS_OF_KIND = {

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from decimal import Context, Decimal
 from functools import lru_cache
 from urllib.parse import urlsplit
@@ -18,10 +18,12 @@ from zoneinfo import ZoneInfo
 
 from drafter_file.report import Metric, TableSource
 from galley.bucket import Bucket, ObjectMissing, ObjectTooLarge, ObjectUnreadable
+from galley.instants import utc_now
 from galley.retry import NeverSucceeds, RetryLater
 from galley.schedule import zone as zone_named
 from galley.texts import clip
 from local_days import Days
+from retry_after import retry_after
 from sources.clean import clean_line
 from sources.fetch import Fetch, FetchError, FetchLimits, is_public
 
@@ -35,7 +37,6 @@ FURTHER = ""
 """Stands for all values of a column beyond those that are told apart."""
 
 _FETCH_SECONDS = 60.0
-_LONGEST_RETRY_AFTER = 3_600
 _ACCEPT = {"Accept": "text/csv, application/x-ndjson, application/jsonl, text/plain;q=0.5, */*;q=0.1"}
 _SEPARATORS = (",", ";", "\t")
 _NUMBER = re.compile(r"[+-]?(?:\d{1,30}(?:\.\d{0,12})?|\.\d{1,12})(?:[eE][+-]?\d{1,2})?")
@@ -325,17 +326,10 @@ def _fetched(fetch: Fetch, url: str, source: TableSource) -> bytes:
         raise RetryLater("table_unavailable", f"source {source.id!r}: {source.place}: {error.reason}") from error
     told = f"source {source.id!r}: {source.place} answered {answer.status}"
     if answer.status in (408, 429) or answer.status >= 500:
-        raise RetryLater("table_unavailable", told, _retry_after(answer.headers.get("retry-after", "")))
+        raise RetryLater("table_unavailable", told, retry_after(answer.headers, utc_now()))
     if answer.status != 200:
         raise NeverSucceeds("missing_table", f"{told}; correct its url")
     return answer.body
-
-
-def _retry_after(text: str) -> timedelta | None:
-    seconds = text.strip()
-    if not (seconds.isascii() and seconds.isdigit() and len(seconds) < 9):
-        return None
-    return timedelta(seconds=min(int(seconds), _LONGEST_RETRY_AFTER))
 
 
 def _lines(source: TableSource, body: bytes, columns: Mapping[str, str]) -> Iterator[tuple[int, Record]]:

@@ -10,7 +10,7 @@ import pytest
 
 from galley.retry import AnswerLost, NeverSucceeds, RetryLater, SpendLimitReached
 from galley.runs import Usage
-from model import MARGIN, AnthropicModel, BedrockModel, Model, open_model, retry_after, sort_failure
+from model import MARGIN, AnthropicModel, BedrockModel, Model, open_model, sort_failure
 from offline import OfflineModel
 from prices import UnknownModel, price, worst_cost
 from support.briefs import a_brief, an_item
@@ -424,36 +424,6 @@ def test_the_worst_cost_is_that_of_the_limits() -> None:
     assert AnthropicModel(Key()).worst_cost(MODEL, 20_000, 2_000) == worst_cost(MODEL, 20_000, 2_000, today, 110)
     assert BedrockModel().worst_cost(MODEL, 20_000, 2_000) == worst_cost(MODEL, 20_000, 2_000, today, 110)
     assert OfflineModel().worst_cost(MODEL, 20_000, 2_000) == 0
-
-
-NOW = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
-
-
-@pytest.mark.parametrize(
-    ("headers", "wait"),
-    [
-        ({}, None),
-        ({"retry-after": "7"}, timedelta(seconds=7)),
-        ({"retry-after": "0.5"}, timedelta(seconds=0.5)),
-        ({"retry-after-ms": "1500", "retry-after": "7"}, timedelta(seconds=1.5)),
-        ({"retry-after-ms": "soon", "retry-after": "7"}, timedelta(seconds=7)),
-        ({"retry-after": "Tue, 01 Dec 2026 12:01:00 GMT"}, timedelta(minutes=1)),
-        ({"retry-after": "Tue, 01 Dec 2026 12:01:00 -0000"}, timedelta(minutes=1)),
-        ({"retry-after": "Tue, 01 Dec 2026 11:00:00 GMT"}, None),
-        ({"retry-after": "302400"}, timedelta(hours=84)),
-        ({"retry-after": "1e300"}, timedelta.max),
-        ({"retry-after": "inf"}, timedelta.max),
-        ({"retry-after": "-inf"}, None),
-        ({"retry-after": "nan"}, None),
-        ({"retry-after": "-5"}, None),
-        ({"retry-after": "0"}, None),
-        ({"retry-after": ""}, None),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": "Tue, 99 Dec 2026 12:01:00 GMT"}, None),
-    ],
-)
-def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], wait: timedelta | None) -> None:
-    assert retry_after(headers, NOW) == wait
 
 
 def test_an_error_event_is_sorted_by_its_type_and_not_by_its_status() -> None:

@@ -71,7 +71,7 @@ def test_a_table_at_an_address_is_fetched_and_its_query_is_told_to_nobody() -> N
     ("status", "headers", "after"),
     [
         (429, {"retry-after": "90"}, timedelta(seconds=90)),
-        (503, {"retry-after": "86400"}, timedelta(hours=1)),
+        (503, {"retry-after": "86400"}, timedelta(days=1)),
         (503, {"retry-after": "Fri, 31 Dec 1999 23:59:59 GMT"}, None),
         (500, {}, None),
         (408, {}, None),
