@@ -14,21 +14,10 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 
+from dates_and_times import Day, Timed, dates, day_of, times
 from galley.drafts import Item
 from galley.texts import CUT_MARK
-from quantities import (
-    Day,
-    Quantity,
-    Reading,
-    Timed,
-    Values,
-    dates,
-    day_of,
-    in_other_words,
-    plain_digits,
-    quantities,
-    times,
-)
+from quantities import Quantity, Reading, Values, in_other_words, plain_digits, quantities
 
 MOST_FINDINGS = 20
 """So many findings of one kind are named; the rest are counted."""
