@@ -92,7 +92,7 @@ def sweep(
     doing.note_where_it_stopped()
     gone = forget_gone(schedules, store, known.schedules, listed, now=now, is_out_of_time=doing.is_out_of_time)
     doing.broken += gone.broken
-    return replace(doing.done(), gone=gone.told)
+    return doing.done(gone.told)
 
 
 def in_turn(listed: Iterable[ScheduleSummary], known: Iterable[SweptSchedule]) -> list[ScheduleSummary]:
@@ -172,10 +172,17 @@ class _Sweep:
         for swept in unnoted:
             self._note_or_name(swept)
 
-    def done(self) -> Swept:
-        """Return what was done."""
-        lines = (self.caught_up, self.skipped, self.overdue, self.silent, self.broken, self.unfinished)
-        return Swept(*map(tuple, lines))
+    def done(self, gone: tuple[str, ...]) -> Swept:
+        """Return what was done; ``gone`` are the lines on schedules that are deleted."""
+        return Swept(
+            caught_up=tuple(self.caught_up),
+            skipped=tuple(self.skipped),
+            overdue=tuple(self.overdue),
+            silent=tuple(self.silent),
+            broken=tuple(self.broken),
+            unfinished=tuple(self.unfinished),
+            gone=gone,
+        )
 
     def _schedule(self, summary: ScheduleSummary, known: SweptSchedule | None) -> None:
         """Sweep one schedule. It is read again only where the listing shows that it changed.

@@ -28,9 +28,9 @@ from galley_cli.commands.common import (
     an_instant,
     whole_number,
 )
-from galley_cli.commands.obstacles import Obstacles, obstacles
 from galley_cli.commands.shown import columns, printable, status_of
 from galley_cli.deployed_schedules import Sending, schedule_named, schedule_of
+from galley_cli.obstacles import Obstacles, obstacles
 from galley_cli.rows import Unreadable, rows_at
 
 if TYPE_CHECKING:

@@ -27,7 +27,6 @@ from galley_cli.commands.common import (
     StateOption,
     group,
 )
-from galley_cli.commands.obstacles import obstacles
 from galley_cli.commands.shown import columns, letter_json, printable, status_of, tick_json, value_lines
 from galley_cli.dead import (
     Dead,
@@ -45,6 +44,7 @@ from galley_cli.dead import (
     new_things,
     read_dead_tick,
 )
+from galley_cli.obstacles import obstacles
 
 if TYPE_CHECKING:
     from rich.console import Console

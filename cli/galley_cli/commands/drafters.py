@@ -23,8 +23,8 @@ from galley_cli.commands.common import (
     StateOption,
 )
 from galley_cli.commands.definitions import known_drafters, refuse_unknown
-from galley_cli.commands.obstacles import read_file
 from galley_cli.commands.shown import columns
+from galley_cli.obstacles import read_file
 from galley_cli.os_user import os_user
 from galley_cli.silences import silences, silent_drafters
 
