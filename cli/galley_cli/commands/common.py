@@ -184,6 +184,20 @@ class AsksAtOnce(TyperCommand):
         return super().parse_args(ctx, args)
 
 
+def confirm(question: str, otherwise: str) -> None:
+    """Ask on standard error.
+
+    Raises:
+        Refused: with ``otherwise``, unless the answer is yes.
+    """
+    try:
+        if typer.confirm(question, err=True):
+            return
+    except typer.Abort:  # Ctrl-C or Ctrl-D, which leave the cursor behind the question
+        sys.stderr.write("\n")
+    raise Refused(otherwise)
+
+
 def slot_in_both(slot: datetime, timezone: str) -> dict[str, str]:
     """Return a slot as JSON, in UTC and as the clocks of its schedule's zone show it."""
     from galley.schedule import zone

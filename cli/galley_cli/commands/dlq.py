@@ -25,6 +25,7 @@ from galley_cli.commands.common import (
     Refused,
     StackOption,
     StateOption,
+    confirm,
     group,
 )
 from galley_cli.commands.shown import columns, letter_json, printable, status_of, tick_json, value_lines
@@ -171,12 +172,7 @@ def _confirm(things: Sequence[DeadThing]) -> None:
     """Say what will be lost and ask, on standard error; refuse unless the answer is yes."""
     for thing in things:
         sys.stderr.write(f"{_loss(thing)}\n")
-    try:
-        if typer.confirm("Discard this for good?", err=True):
-            return
-    except typer.Abort:  # Ctrl-C or Ctrl-D, which leave the cursor behind the question
-        sys.stderr.write("\n")
-    raise Refused("this was not discarded")
+    confirm("Discard this for good?", "this was not discarded")
 
 
 def _loss(thing: DeadThing) -> str:

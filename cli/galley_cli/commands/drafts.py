@@ -35,6 +35,7 @@ from galley_cli.commands.common import (
     Refused,
     StackOption,
     StateOption,
+    confirm,
     console,
     group,
 )
@@ -163,14 +164,14 @@ def edit(
         with _edited(read) as text:
             edit = _edit_of(text, read)
             if not yes:
-                _confirm("Approve this edit?")
+                confirm("Approve this edit?", "nothing was decided")
             _decide(operating, opened, read, edit)
         return
     edit = _edit_of(_text_of(file), read)
     if read_hash is None and not yes:
         _need_terminal()
         console().print(f"{edit.title}\n\n{edit.body}\n")
-        _confirm("Approve this edit?")
+        confirm("Approve this edit?", "nothing was decided")
     _decide(operating, opened, read, edit)
 
 
@@ -198,7 +199,7 @@ def _read_to_decide(opened: Opened, run: str, read_hash: str | None, yes: bool, 
     if read_hash is None and not yes:
         _need_terminal()
         _print_draft(console(), read)
-        _confirm(question)
+        confirm(question, "nothing was decided")
     return read
 
 
@@ -208,17 +209,6 @@ def _need_terminal() -> None:
             "say which text you decide: --hash with the hash that 'galley drafts show' prints, "
             "or --yes for whatever is stored now"
         )
-
-
-def _confirm(question: str) -> None:
-    """Ask, and refuse unless the answer is yes."""
-    try:
-        if typer.confirm(question):
-            return
-    except typer.Abort:  # Ctrl-C or Ctrl-D, which leave the cursor behind the question
-        sys.stdout.write("\n")
-        sys.stdout.flush()
-    raise Refused("nothing was decided")
 
 
 def _pending(opened: Opened, run: str, read_hash: str | None) -> _Read:
