@@ -10,7 +10,7 @@ from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from galley.schedules import ScheduleMissing, ScheduleNotUnderstood, SchedulesUnavailable, State
+from galley.schedules import ScheduleMissing, ScheduleNotUnderstood, ScheduleState, SchedulesUnavailable
 from galley.schedules.eventbridge import EventBridgeSchedules
 from support.aws import GROUP, Requests, client, error, watched
 
@@ -203,11 +203,11 @@ def told(name: str) -> dict[str, Any]:
     return {field: answer[field] for field in answer if field not in ("ResponseMetadata", "LastModificationDate")}
 
 
-@pytest.mark.parametrize("state", list(State))
+@pytest.mark.parametrize("state", list(ScheduleState))
 def test_a_switch_changes_the_state_and_nothing_else(
-    schedules: EventBridgeSchedules, requests: Requests, state: State
+    schedules: EventBridgeSchedules, requests: Requests, state: ScheduleState
 ) -> None:
-    (other,) = set(State) - {state}
+    (other,) = set(ScheduleState) - {state}
     arn = create("Daily", **whole(State=str(other)))
     before = told("Daily")
     requests.forget()
@@ -215,7 +215,7 @@ def test_a_switch_changes_the_state_and_nothing_else(
     now = schedules.switch(arn, state)
 
     assert told("Daily") == {**before, "State": state}
-    assert (now.enabled, now.created) == (state is State.ENABLED, before["CreationDate"])
+    assert (now.enabled, now.created) == (state is ScheduleState.ENABLED, before["CreationDate"])
 
 
 def test_all_that_scheduler_told_is_written_back_whatever_the_other_side_forgets(
@@ -225,7 +225,7 @@ def test_all_that_scheduler_told_is_written_back_whatever_the_other_side_forgets
     before = told("Daily")
     requests.forget()
 
-    schedules.switch(arn, State.DISABLED)
+    schedules.switch(arn, ScheduleState.DISABLED)
 
     assert requests.made == ["GetSchedule", "UpdateSchedule", "GetSchedule"]
     sent = {field: value for field, value in requests.parameters[1].items() if field != "ClientToken"}
@@ -238,7 +238,7 @@ def test_a_schedule_that_is_in_the_state_already_is_not_written(
     arn = create("Daily")
     requests.forget()
 
-    assert schedules.switch(arn, State.ENABLED) == schedules.get(arn)
+    assert schedules.switch(arn, ScheduleState.ENABLED) == schedules.get(arn)
     assert "UpdateSchedule" not in requests.made
 
 
@@ -272,7 +272,7 @@ def test_what_the_sdk_does_not_know_is_named_and_nothing_is_written(
     client("scheduler").meta.events.register_first("before-send.scheduler.GetSchedule", newer)
     try:
         with pytest.raises(ScheduleNotUnderstood, match=rf"schedule Daily has \S*{named}, which the installed boto3"):
-            schedules.switch(arn, State.DISABLED)
+            schedules.switch(arn, ScheduleState.DISABLED)
     finally:
         client("scheduler").meta.events.unregister("before-send.scheduler.GetSchedule", newer)
     assert "UpdateSchedule" not in requests.made
@@ -292,7 +292,7 @@ def test_a_switch_of_what_is_gone_or_refused_changes_nothing(
     schedules: EventBridgeSchedules, requests: Requests
 ) -> None:
     with pytest.raises(ScheduleMissing, match="gone"):
-        schedules.switch(f"arn:aws:scheduler:eu-west-2:123456789012:schedule/{GROUP}/gone", State.DISABLED)
+        schedules.switch(f"arn:aws:scheduler:eu-west-2:123456789012:schedule/{GROUP}/gone", ScheduleState.DISABLED)
     arn = create("Daily", StartDate=datetime.now(UTC) + timedelta(days=1))
     before = told("Daily")
 
@@ -302,7 +302,7 @@ def test_a_switch_of_what_is_gone_or_refused_changes_nothing(
     client("scheduler").meta.events.register("before-call.scheduler.UpdateSchedule", refuse)
     try:
         with pytest.raises(ClientError, match="not allowed"):
-            schedules.switch(arn, State.DISABLED)
+            schedules.switch(arn, ScheduleState.DISABLED)
     finally:
         client("scheduler").meta.events.unregister("before-call.scheduler.UpdateSchedule", refuse)
     assert told("Daily") == before

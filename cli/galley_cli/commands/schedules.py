@@ -12,7 +12,7 @@ import typer
 from galley.contract import InvalidTick, read_tick
 from galley.instants import format_instant
 from galley.schedule import InvalidSchedule
-from galley.schedules import ScheduleDefinition, State
+from galley.schedules import ScheduleDefinition, ScheduleState
 from galley_cli.commands.common import (
     DEFAULT_STATE,
     BadInput,
@@ -21,6 +21,7 @@ from galley_cli.commands.common import (
     Refused,
     StackOption,
     StateOption,
+    confirm,
     slot_in_both,
     whole_number,
 )
@@ -85,7 +86,7 @@ def enable(
     as_json: JsonOption = False,
 ) -> None:
     """Let schedules of a deployed stack be due again, from their next slot on. The slots in between are not made up."""
-    _switch(Operating(state, stack, as_json), names, State.ENABLED, yes=yes)
+    _switch(Operating(state, stack, as_json), names, ScheduleState.ENABLED, yes=yes)
 
 
 @schedules.command()
@@ -97,26 +98,26 @@ def disable(
     as_json: JsonOption = False,
 ) -> None:
     """Let schedules of a deployed stack be due no more. What was sent before is still drafted."""
-    _switch(Operating(state, stack, as_json), names, State.DISABLED, yes=yes)
+    _switch(Operating(state, stack, as_json), names, ScheduleState.DISABLED, yes=yes)
 
 
-def _switch(operating: Operating, names: Sequence[str], state: State, *, yes: bool) -> None:
+def _switch(operating: Operating, names: Sequence[str], wanted: ScheduleState, *, yes: bool) -> None:
     if operating.stack is None:
         found = definitions(operating).schedules
-        switched = _Switched(operating, state, _chosen(found, names))
+        switched = _Switched(operating, wanted, _chosen(found, names))
         if switched.to_switch:
-            raise Refused(_where_to_switch(switched.to_switch, state))
+            raise Refused(_where_to_switch(switched.to_switch, wanted))
         switched.print()
         return
     from galley_cli.stack import open_stack
 
     deployed = open_stack(operating.stack).schedules
-    switched = _Switched(operating, state, _chosen(deployed.all(), names))
+    switched = _Switched(operating, wanted, _chosen(deployed.all(), names))
     if switched.to_switch and not yes:
-        _confirm(switched.to_switch, state)
+        _confirm(switched.to_switch, wanted)
     try:
         for one in switched.to_switch:
-            switched.switched[one.arn] = deployed.switch(one.arn, state)
+            switched.switched[one.arn] = deployed.switch(one.arn, wanted)
     except BaseException:
         switched.print()
         raise
@@ -128,31 +129,26 @@ def _chosen(schedules: Sequence[ScheduleDefinition], names: Sequence[str]) -> li
     return list({one.arn: one for one in (definition_named(schedules, name) for name in names)}.values())
 
 
-def _where_to_switch(schedules: Sequence[ScheduleDefinition], state: State) -> str:
+def _where_to_switch(schedules: Sequence[ScheduleDefinition], wanted: ScheduleState) -> str:
     names = ", ".join(one.name for one in schedules)
-    match state:
-        case State.DISABLED:
+    match wanted:
+        case ScheduleState.DISABLED:
             change = f"write 'State: DISABLED' into the Properties of {names}"
-        case State.ENABLED:
+        case ScheduleState.ENABLED:
             change = f"take 'State: DISABLED' out of the Properties of {names}"
         case _:
-            assert_never(state)
+            assert_never(wanted)
     return f"on this machine template.yaml says what is due: {change} there, and start galley run again"
 
 
-def _confirm(schedules: Sequence[ScheduleDefinition], state: State) -> None:
+def _confirm(schedules: Sequence[ScheduleDefinition], wanted: ScheduleState) -> None:
     """Say what will be switched and ask, on standard error; refuse unless the answer is yes."""
-    verb = "enable" if state is State.ENABLED else "disable"
+    verb = "enable" if wanted is ScheduleState.ENABLED else "disable"
     if not sys.stdin.isatty():
         raise BadInput(f"there is no terminal to ask at; --yes {verb}s without asking")
     for one in schedules:
         sys.stderr.write(f"{printable(f'{one.name}  {one.expression} {one.timezone}')}\n")
-    try:
-        if typer.confirm(f"{verb.capitalize()} this?", err=True):
-            return
-    except typer.Abort:  # Ctrl-C or Ctrl-D, which leave the cursor behind the question
-        sys.stderr.write("\n")
-    raise Refused("nothing was changed")
+    confirm(f"{verb.capitalize()} this?", "nothing was changed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +156,14 @@ class _Switched:
     """The schedules that were chosen, and, by ARN, those that were switched, as they are now."""
 
     operating: Operating
-    state: State
+    wanted: ScheduleState
     chosen: Sequence[ScheduleDefinition]
     switched: dict[str, ScheduleDefinition] = field(default_factory=dict)
 
     @property
     def to_switch(self) -> list[ScheduleDefinition]:
         """Those that were in the other state."""
-        return [one for one in self.chosen if one.enabled is not (self.state is State.ENABLED)]
+        return [one for one in self.chosen if one.enabled is not (self.wanted is ScheduleState.ENABLED)]
 
     def print(self) -> None:
         """Tell of each what became of it."""
@@ -189,16 +185,16 @@ class _Switched:
 
     def _line(self, before: ScheduleDefinition) -> str:
         now = self.switched.get(before.arn)
-        word = str(self.state).lower()
+        word = str(self.wanted).lower()
         if now is None:
-            is_done = before.enabled is (self.state is State.ENABLED)
+            is_done = before.enabled is (self.wanted is ScheduleState.ENABLED)
             return f"{before.name} is {word} already." if is_done else f"{before.name} was not {word}."
-        match self.state:
-            case State.DISABLED:
+        match self.wanted:
+            case ScheduleState.DISABLED:
                 return f"{now.name} is disabled: no slot of it is due until it is enabled again."
-            case State.ENABLED:
+            case ScheduleState.ENABLED:
                 return f"{now.name} is enabled; {_next_line(now)}."
-        assert_never(self.state)
+        assert_never(self.wanted)
 
 
 def _next_line(definition: ScheduleDefinition) -> str:

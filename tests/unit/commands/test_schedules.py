@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from galley.instants import utc_now
-from galley.schedules import ScheduleDefinition, SchedulesUnavailable, State
+from galley.schedules import ScheduleDefinition, ScheduleState, SchedulesUnavailable
 from galley_cli.checkout import Checkout
 from galley_cli.local.queue import SqliteQueues
 from galley_cli.local.state import StateDirectory
@@ -28,17 +28,17 @@ class Switchable:
 
     definitions: dict[str, ScheduleDefinition]
     broken: set[str] = field(default_factory=set)
-    asked: list[tuple[str, State]] = field(default_factory=list)
+    asked: list[tuple[str, ScheduleState]] = field(default_factory=list)
 
     def all(self) -> tuple[ScheduleDefinition, ...]:
         return tuple(self.definitions.values())
 
-    def switch(self, arn: str, state: State) -> ScheduleDefinition:
+    def switch(self, arn: str, state: ScheduleState) -> ScheduleDefinition:
         (name,) = (one.name for one in self.all() if one.arn == arn)
         self.asked.append((name, state))
         if name in self.broken:
             raise SchedulesUnavailable("throttled")
-        switched = replace(self.definitions[name], enabled=state is State.ENABLED, modified=utc_now())
+        switched = replace(self.definitions[name], enabled=state is ScheduleState.ENABLED, modified=utc_now())
         self.definitions[name] = switched
         return switched
 
@@ -75,7 +75,7 @@ def test_schedules_are_disabled_and_enabled_again(galley: Galley, deployed: Swit
     assert out == "".join(
         f"{name} is disabled: no slot of it is due until it is enabled again.\n" for name in ("Daily", "Hourly")
     )
-    assert deployed.asked == [("Daily", State.DISABLED), ("Hourly", State.DISABLED)]
+    assert deployed.asked == [("Daily", ScheduleState.DISABLED), ("Hourly", ScheduleState.DISABLED)]
     code, out, _ = galley("schedules", "enable", "Daily", "--yes")
     assert code == 0
     assert out.startswith("Daily is enabled; its next slot is 20")
@@ -96,7 +96,7 @@ def test_one_that_is_there_already_is_left_without_a_question(galley: Galley, de
     assert galley("schedules", "disable", "Off") == (0, "Off is disabled already.\n", "")
     assert deployed.asked == []
     code, out, _ = galley("schedules", "enable", "Daily", "Off", "Daily", "--yes")
-    assert (code, deployed.asked) == (0, [("Off", State.ENABLED)])
+    assert (code, deployed.asked) == (0, [("Off", ScheduleState.ENABLED)])
     assert out.splitlines()[0] == "Daily is enabled already."
 
 

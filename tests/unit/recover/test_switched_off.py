@@ -7,7 +7,7 @@ import pytest
 import time_machine
 from moto import mock_aws
 
-from galley.schedules import State
+from galley.schedules import ScheduleState
 from galley.schedules.eventbridge import EventBridgeSchedules
 from galley.store import Store
 from support.aws import GROUP, client
@@ -46,10 +46,10 @@ def test_g9_slots_while_a_schedule_was_disabled_get_no_row_and_those_around_do(
 
     assert swept(0.1).caught_up == ("daily-digest:2026-11-27T06:00:00Z",)
     clock.move_to(SLOT + 1.5 * HOUR)
-    schedules.switch(arn, State.DISABLED)
+    schedules.switch(arn, ScheduleState.DISABLED)
     swept(4)
     clock.move_to(SLOT + 4.5 * HOUR)
-    schedules.switch(arn, State.ENABLED)
+    schedules.switch(arn, ScheduleState.ENABLED)
     done = swept(5.1)
     assert done.caught_up == ("daily-digest:2026-11-27T11:00:00Z",)
     swept(24)

@@ -13,7 +13,7 @@ from galley.retry import RetryLater
 from galley.schedule import Calendar, calendar_of
 
 
-class State(StrEnum):
+class ScheduleState(StrEnum):
     """Whether a schedule is due at its slots at all, in Scheduler's own words."""
 
     ENABLED = "ENABLED"
@@ -127,7 +127,7 @@ class Schedules(Protocol):
 class SwitchableSchedules(Schedules, Protocol):
     """Schedules that can be enabled and disabled where they are deployed."""
 
-    def switch(self, arn: str, state: State) -> ScheduleDefinition:
+    def switch(self, arn: str, state: ScheduleState) -> ScheduleDefinition:
         """Enable or disable one schedule, leave all else of it as it is, and return it as it is then.
 
         One that is in that state already is not written: its last change stays when it was.

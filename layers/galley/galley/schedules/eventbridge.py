@@ -13,9 +13,9 @@ from galley.schedules import (
     ScheduleDefinition,
     ScheduleMissing,
     ScheduleNotUnderstood,
+    ScheduleState,
     ScheduleSummary,
     SchedulesUnavailable,
-    State,
 )
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class EventBridgeSchedules:
         """Return one schedule, of whatever group its ARN names (`arn:aws:scheduler:…:schedule/<group>/<name>`)."""
         return self._get(*_group_and_name(arn))
 
-    def switch(self, arn: str, state: State) -> ScheduleDefinition:
+    def switch(self, arn: str, state: ScheduleState) -> ScheduleDefinition:
         """Enable or disable one schedule, and return it as it is then.
 
         UpdateSchedule replaces the whole schedule: what it is not given returns to its default. So everything that
