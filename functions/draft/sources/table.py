@@ -3,15 +3,12 @@
 A table may be large; what is kept of it is one tally for each day and metric, and one for each group of each period.
 """
 
-import csv
-import io
-import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from decimal import Context, Decimal
+from decimal import Decimal
 from functools import lru_cache
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
@@ -21,15 +18,14 @@ from galley.bucket import Bucket, ObjectMissing, ObjectTooLarge, ObjectUnreadabl
 from galley.instants import utc_now
 from galley.retry import NeverSucceeds, RetryLater
 from galley.schedule import zone as zone_named
-from galley.texts import clip
 from local_days import Days
 from retry_after import retry_after
 from sources.clean import clean_line
 from sources.fetch import Fetch, FetchError, FetchLimits, is_public
+from sources.table_rows import Record, records, shortened
+from sources.tallies import WITHOUT_INSTANT, At, Tallies, Tally, put_together
 
 MAX_BYTES = 50_000_000
-EXACT = Context(prec=60)
-"""Sums of figures are exact as long as they have no more than 60 digits."""
 MOST_GROUPS = 1_000
 """So many values of a column are told apart; a column with more of them is no column to group by."""
 NO_GROUP = "(none)"
@@ -38,57 +34,10 @@ FURTHER = ""
 
 _FETCH_SECONDS = 60.0
 _ACCEPT = {"Accept": "text/csv, application/x-ndjson, application/jsonl, text/plain;q=0.5, */*;q=0.1"}
-_SEPARATORS = (",", ";", "\t")
 _NUMBER = re.compile(r"[+-]?(?:\d{1,30}(?:\.\d{0,12})?|\.\d{1,12})(?:[eE][+-]?\d{1,2})?")
 _DATE = re.compile(r"(\d{4})[-/](\d{2})[-/](\d{2})")
-_EARLIEST = datetime.min.replace(tzinfo=UTC)
 _NAMED = 5
 _GROUP_CHARS = 60
-
-At = tuple[date, datetime]
-"""When a row is of: its local day, and its instant where it has one."""
-
-
-@dataclass(slots=True)
-class Tally:
-    """What is known of one metric's values: enough for every aggregate, and it can be merged with another.
-
-    ``places`` is the largest number of decimals that a value was written with. ``last`` is the value of the latest day,
-    on it of the latest instant, and of rows that are alike in both the one that stands last.
-    """
-
-    count: int = 0
-    total: Decimal = Decimal(0)
-    low: Decimal | None = None
-    high: Decimal | None = None
-    last: Decimal | None = None
-    last_at: At = (date.min, _EARLIEST)
-    places: int = 0
-
-    def add(self, value: Decimal, at: At) -> None:
-        """Take one value in."""
-        self.count += 1
-        self.total = EXACT.add(self.total, value)
-        self.low = value if self.low is None else min(self.low, value)
-        self.high = value if self.high is None else max(self.high, value)
-        if at >= self.last_at:
-            self.last, self.last_at = value, at
-        exponent = value.as_tuple().exponent
-        self.places = max(self.places, -exponent if isinstance(exponent, int) else 0)
-
-    def merge(self, other: "Tally") -> None:
-        """Take in what was tallied of other rows, which stand later in the table."""
-        self.count += other.count
-        self.total = EXACT.add(self.total, other.total)
-        self.low = min((low for low in (self.low, other.low) if low is not None), default=None)
-        self.high = max((high for high in (self.high, other.high) if high is not None), default=None)
-        if other.last is not None and other.last_at >= self.last_at:
-            self.last, self.last_at = other.last, other.last_at
-        self.places = max(self.places, other.places)
-
-
-Tallies = dict[str, Tally]
-"""A tally for each metric that is no ratio, by its name."""
 
 
 @dataclass(slots=True)
@@ -128,27 +77,11 @@ class Table:
 
     def tallies(self, days: Days) -> Tallies:
         """Return the tallies of the days put together."""
-        whole: Tallies = {}
-        for day in sorted(day for day in self.days if day in days):
-            _merge(whole, self.days[day])
-        return whole
+        return put_together(self.days[day] for day in sorted(self.days) if day in days)
 
     def groups_in(self, column: str, days: Days) -> Mapping[str, Tallies]:
         """Return the tallies for each value of a column, in one of the periods that the table was read for."""
         return self.groups.get(column, {}).get(days, {})
-
-
-def _merge(whole: Tallies, part: Mapping[str, Tally]) -> None:
-    for name, tally in part.items():
-        whole.setdefault(name, Tally()).merge(tally)
-
-
-def put_together(parts: Iterator[Tallies]) -> Tallies:
-    """Return the tallies of several groups as one."""
-    whole: Tallies = {}
-    for part in parts:
-        _merge(whole, part)
-    return whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,17 +113,12 @@ def read_table(
         RetryLater: ``table_unavailable``, when its address does not answer.
     """
     reading = _Reading(source, periods, zone, also)
-    records = _lines(source, _load(outside, source), reading.columns)
-    for number, record in records:
+    for number, record in records(source, _load(outside, source), reading.columns):
         reading.take(number, record)
     table = reading.table
     if table.left_out_rows and table.newest is None:
         raise NeverSucceeds("unreadable_table", f"{source.place}: no row can be read; {'; '.join(table.left_out)}")
     return table
-
-
-Record = Sequence[str] | str
-"""The cells of the wanted columns, or why a row has none that can be read."""
 
 
 class _Reading:
@@ -217,7 +145,7 @@ class _Reading:
             return
         at = self.at(record[0].strip())
         if at is None:
-            name, text = self.source.date_column, _short(record[0])
+            name, text = self.source.date_column, shortened(record[0])
             table.leave_out(number, f"{name!r} is {text}, not a date like {_example(self.source)}")
             return
         day = at[0]
@@ -246,7 +174,7 @@ class _Reading:
                 values[metric.name] = Decimal(text)
             else:
                 if told:
-                    self.table.leave_out(number, f"{metric.column!r} is {_short(text)}, not a number like 1234.5")
+                    self.table.leave_out(number, f"{metric.column!r} is {shortened(text)}, not a number like 1234.5")
                 return None
         if told:
             self.table.empty_cells.update(empty)
@@ -332,114 +260,6 @@ def _fetched(fetch: Fetch, url: str, source: TableSource) -> bytes:
     return answer.body
 
 
-def _lines(source: TableSource, body: bytes, columns: Mapping[str, str]) -> Iterator[tuple[int, Record]]:
-    # A byte that is not UTF-8 spoils its own cell, not the table; where a number should be, the row is named.
-    text = io.TextIOWrapper(io.BytesIO(body), encoding="utf-8-sig", errors="replace", newline="")
-    return _json_lines(text, source, columns) if source.is_json_lines else _csv_rows(text, source, columns)
-
-
-def _json_lines(
-    text: io.TextIOWrapper, source: TableSource, columns: Mapping[str, str]
-) -> Iterator[tuple[int, Record]]:
-    """Yield the number and the cells of each line that is not blank; numbers are kept as they are written."""
-    named: dict[str, None] = {}
-    found_any = False
-    for number, line in enumerate(text, start=1):
-        if not line.strip():
-            continue
-        try:
-            read = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
-        except (ValueError, RecursionError):
-            read = None
-        if not isinstance(read, dict):
-            yield number, "it is not a JSON object"
-            continue
-        found_any = True
-        named |= {name: None for name in list(read)[:40] if len(named) < 400}
-        named |= {name: None for name in columns if name in read}
-        yield number, [_json_cell(read.get(name)) for name in columns]
-    for column, wanted_by in columns.items():
-        if found_any and column not in named:
-            raise _missing_column(source, "no column", column, wanted_by, list(named))
-
-
-def _json_cell(value: object) -> str:
-    match value:
-        case None:
-            return ""
-        case str():
-            return value
-        case _:
-            return json.dumps(value, ensure_ascii=False)
-
-
-def _csv_rows(text: io.TextIOWrapper, source: TableSource, columns: Mapping[str, str]) -> Iterator[tuple[int, Record]]:
-    """Yield the number and the cells of each row that is not blank."""
-    rows = _raw_rows(text, source, columns)
-    names = [name.strip() for name in next(rows)[1] or ()]
-    while names and not names[-1]:
-        names.pop()
-    for column, wanted_by in columns.items():
-        if names.count(column) != 1:
-            problem = "more than one column" if column in names else "no column"
-            raise _missing_column(source, problem, column, wanted_by, names)
-    places, width = [names.index(column) for column in columns], len(names)
-    for number, cells in rows:
-        if cells is None:
-            yield number, "its quotes do not match"
-        elif not any(cell.strip() for cell in cells):
-            continue
-        elif len(cells) < width or any(cell.strip() for cell in cells[width:]):
-            yield number, f"it has {len(cells)} cells, the first row has {width}"
-        else:
-            yield number, [cells[place] for place in places]
-
-
-def _missing_column(
-    source: TableSource, problem: str, column: str, wanted_by: str, names: Sequence[str]
-) -> NeverSucceeds:
-    return NeverSucceeds(
-        "missing_column",
-        f"{source.place}: there is {problem} {column!r}, which {wanted_by} of source {source.id!r} needs;"
-        f" the columns are {', '.join(_short(name) for name in names[:40])}",
-    )
-
-
-def _raw_rows(
-    text: io.TextIOWrapper, source: TableSource, columns: Mapping[str, str]
-) -> Iterator[tuple[int, list[str] | None]]:
-    """Yield the number and the cells of each row; None for the cells of a row whose quotes do not match."""
-    head = text.readline()
-    if not head.strip():
-        raise NeverSucceeds("unreadable_table", f"{source.place}: its first row is empty; it must name the columns")
-    separator = _separator(head, columns)
-    text.seek(0)
-    reader = csv.reader(text, delimiter=separator, strict=True)
-    number = 0
-    while True:
-        number += 1
-        try:
-            yield number, next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            if number == 1 or "unexpected end of data" in str(error) or "field limit" in str(error):
-                raise NeverSucceeds(
-                    "unreadable_table", f"{source.place}: row {number} opens a quote that is never closed; correct it"
-                ) from error
-            yield number, None
-
-
-def _separator(head: str, columns: Mapping[str, str]) -> str:
-    """Return the separator under which the first row names most of the wanted columns, and then has most cells."""
-
-    def fitness(separator: str) -> tuple[int, int]:
-        cells = next(csv.reader([head], delimiter=separator), [])
-        return len(columns.keys() & {cell.strip() for cell in cells}), len(cells)
-
-    return max(_SEPARATORS, key=fitness)
-
-
 def _date_reader(source: TableSource, zone: ZoneInfo) -> Callable[[str], At | None]:
     """Return what reads a cell of the date column; None for one that is no date."""
     local = None if source.date_zone is None else zone_named(source.date_zone)
@@ -458,7 +278,7 @@ def _date_reader(source: TableSource, zone: ZoneInfo) -> Callable[[str], At | No
         try:
             found = read(text)
             if not isinstance(found, datetime):
-                return None if found is None else (found, _EARLIEST)
+                return None if found is None else (found, WITHOUT_INSTANT)
             if found.tzinfo is None:
                 if local is None:
                     return None
@@ -472,7 +292,3 @@ def _date_reader(source: TableSource, zone: ZoneInfo) -> Callable[[str], At | No
 
 def _example(source: TableSource) -> str:
     return "2026-11-20" if source.date_format is None else date(2026, 11, 20).strftime(source.date_format)
-
-
-def _short(text: str) -> str:
-    return clip(repr(text), 42)

@@ -7,7 +7,8 @@ from typing import assert_never
 
 from drafter_file.report import Metric, TableSource
 from local_days import Days
-from sources.table import EXACT, FURTHER, Table, Tallies, Tally, put_together
+from sources.table import FURTHER, Table
+from sources.tallies import EXACT, Tallies, Tally, put_together
 
 OTHERS = "others"
 NOTHING = "no value"

@@ -14,7 +14,8 @@ from local_days import Days, name_of
 from shapes.report.chart import MOST_BARS, MOST_PANELS, Bar, Panel, draw
 from shapes.report.figures import NOTHING, Periods, Result, Row, Value, percent_change, plain_number
 from shapes.shape import Figure
-from sources.table import EXACT, Table
+from sources.table import Table
+from sources.tallies import EXACT
 
 MOST_SHOWN = 14
 """Up to so many days (weeks, months, years) are also shown one by one."""
