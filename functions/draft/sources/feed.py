@@ -10,15 +10,12 @@ and never kept. Where a feed moved to is asked anew each time under the rules of
 private address, and is forgotten when there is no feed.
 """
 
-import calendar
-import contextlib
 import http.client
 import io
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal, assert_never
 
 from pydantic import AwareDatetime, Field
@@ -27,14 +24,13 @@ from galley.drafts import Item
 from galley.instants import format_instant, in_utc
 from galley.store import Cursor
 from galley.texts import clip, counted, listed
-from sources.clean import clean_line, html_to_text, plain_text, web_link
+from sources.clean import clean_line
 from sources.collected import Collected, CursorState, Reading, SourceLimits, read_cursor, short_hash
+from sources.feed_entries import Entry, read_entries, says_something
 from sources.fetch import Fetch, Fetched, FetchError, FetchLimits
 from sources.links import canonical
 
 ACCEPT = "application/atom+xml, application/rss+xml, application/rdf+xml, application/xml;q=0.9, */*;q=0.5"
-MAX_TITLE_CHARS = 300
-MAX_AUTHOR_CHARS = 200
 MAX_ENTRIES = 4_000
 """More entries than these, in the order of the document, are not read; all that are read can be remembered."""
 MAX_TAGS = 150_000
@@ -46,15 +42,10 @@ MAX_REMEMBERED_LINKS = 2_000
 GONE_NAMED_EVERY = timedelta(days=7)
 _FETCH_LIMITS = FetchLimits(wire_bytes=5_000_000, body_bytes=5_000_000)
 _MAX_VALIDATOR_CHARS = 500
-_MAX_TEXT_CHARS = 1_000_000
 _DEFERRED_NAMED = 10
-NO_TITLE = "(no title)"
 EDITED = "[This entry was in an earlier draft; it has changed since.]"
 _CLOSED = re.compile(rb"</(?:\w+:)?(?:rss|feed|rdf)\s*>\s*(?:<!--[^<>]*-->\s*)*\Z", re.IGNORECASE)
 _CLOSED_WITHIN = 1_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_UNDATED = datetime.min.replace(tzinfo=UTC)
-_HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
 class _State(CursorState):
@@ -79,16 +70,6 @@ class _State(CursorState):
 
 Edits = Literal["ignore", "take"]
 """What becomes of an entry that has another title or text than when it was drafted."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    identity: str
-    item: Item
-
-    @property
-    def version(self) -> str:
-        return short_hash(self.item.title, self.item.text)[:6]
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,15 +311,15 @@ class _Pass:
     def over(self, found: _Document) -> Collected:
         """Return what is new in the document."""
         most = self.limits.remembered(MAX_ENTRIES)
-        entries = _entries(found.parsed.entries[:most], found.answer.url, self.state.url, self.limits.max_chars)
+        entries = read_entries(found.parsed.entries[:most], found.answer.url, self.state.url, self.limits.max_chars)
         new = [entry for entry in entries if self._is_new(entry)]
         due = [entry for entry in new if not self._is_later(entry)]
         deferred = [entry for entry in new if self._is_later(entry)]
         passed = due[: -self.first_run] if self.first_run is not None else []
         due = due[len(passed) :]
         taken, left_out = due[: self.limits.max_items], due[self.limits.max_items :]
-        mute = [entry for entry in taken if not _says_something(entry.item)]
-        items = [self._item(entry) for entry in taken if _says_something(entry.item)]
+        mute = [entry for entry in taken if not says_something(entry.item)]
+        items = [self._item(entry) for entry in taken if says_something(entry.item)]
         is_whole = not (deferred or left_out or _is_broken(found.parsed))
         state = self._after(entries, passed, taken)
         cursor = _stored(state.model_copy(update=_validators_in(found.answer) if is_whole else _NO_VALIDATORS))
@@ -354,23 +335,23 @@ class _Pass:
             left_out=len(left_out),
         )
 
-    def _is_new(self, entry: _Entry) -> bool:
+    def _is_new(self, entry: Entry) -> bool:
         return entry.identity not in self.seen or self._is_edited(entry)
 
-    def _is_edited(self, entry: _Entry) -> bool:
+    def _is_edited(self, entry: Entry) -> bool:
         """Whether it was drafted with another text. An entry from before edits were taken has no text to compare."""
         drafted = self.state.versions.get(entry.identity)
         return self.edits == "take" and drafted is not None and drafted != entry.version
 
-    def _is_later(self, entry: _Entry) -> bool:
+    def _is_later(self, entry: Entry) -> bool:
         return entry.item.published is not None and entry.item.published > self.until
 
-    def _item(self, entry: _Entry) -> Item:
+    def _item(self, entry: Entry) -> Item:
         if not self._is_edited(entry):
             return entry.item
         return replace(entry.item, text=clip(f"{EDITED}\n\n{entry.item.text}", self.limits.max_chars))
 
-    def _after(self, entries: Sequence[_Entry], passed: Sequence[_Entry], taken: Sequence[_Entry]) -> _State:
+    def _after(self, entries: Sequence[Entry], passed: Sequence[Entry], taken: Sequence[Entry]) -> _State:
         """Return the state in which these are done."""
         seen = {*self.seen, *(entry.identity for entry in (*passed, *taken))}
         present = [entry for entry in entries if entry.identity in seen]
@@ -386,7 +367,7 @@ class _Pass:
             }
         )
 
-    def _versions(self, present: Sequence[_Entry], taken: Sequence[_Entry]) -> dict[str, str]:
+    def _versions(self, present: Sequence[Entry], taken: Sequence[Entry]) -> dict[str, str]:
         """Return the text that each entry was drafted with; of one that waits it is the one before."""
         drafted = {entry.identity: entry.version for entry in taken}
         return {
@@ -395,7 +376,7 @@ class _Pass:
         }
 
 
-def _about_entries(number: int, most: int, passed: Sequence[_Entry], mute: Sequence[_Entry]) -> Iterator[str]:
+def _about_entries(number: int, most: int, passed: Sequence[Entry], mute: Sequence[Entry]) -> Iterator[str]:
     if number > most:
         yield f"it has {number:,} entries; only the first {most:,} are read"
     if passed:
@@ -408,7 +389,7 @@ def _about_entries(number: int, most: int, passed: Sequence[_Entry], mute: Seque
 
 
 def _about_waiting(
-    deferred: Sequence[_Entry], left_out: Sequence[_Entry], until: datetime, limits: SourceLimits
+    deferred: Sequence[Entry], left_out: Sequence[Entry], until: datetime, limits: SourceLimits
 ) -> Iterator[str]:
     if deferred:
         titles = listed([repr(clean_line(entry.item.title, 80)) for entry in deferred], _DEFERRED_NAMED)
@@ -421,76 +402,6 @@ def _about_waiting(
             f"{counted(len(left_out), 'more entry', 'more entries')} left for the next draft; "
             f"one takes at most {limits.max_items}"
         )
-
-
-def _entries(entries: Sequence[Any], base: str, source: str, max_chars: int) -> list[_Entry]:
-    """Return each entry once, oldest first. Feeds list the newest first, so that is the order of equal dates."""
-    # Some feeds give one guid to all their entries; then it identifies none of them.
-    uses = Counter(guid for guid, _ in {(dict.get(entry, "id"), dict.get(entry, "link")) for entry in entries})
-    by_identity: dict[str, _Entry] = {}
-    for entry in reversed(entries):
-        item = _item(entry, base, source, max_chars)
-        guid = dict.get(entry, "id")
-        identity = _identity(guid if uses[guid] == 1 else None, item)
-        by_identity.setdefault(identity, _Entry(identity, item))
-    return sorted(by_identity.values(), key=lambda entry: entry.item.published or _UNDATED)
-
-
-def _identity(guid: str | None, item: Item) -> str:
-    if guid:
-        return short_hash("guid", guid)
-    if item.link:
-        return short_hash("link", item.link)
-    published = "" if item.published is None else format_instant(item.published)
-    return short_hash("content", item.title, published, item.text)
-
-
-def _item(entry: Any, base: str, source: str, max_chars: int) -> Item:
-    # dict.get, because feedparser's own get answers "updated" with "published" and warns about it.
-    link = web_link(dict.get(entry, "link"), base)
-    text = _text(entry, max_chars)
-    title = _cleaned(dict.get(entry, "title_detail"), _MAX_TEXT_CHARS)
-    return Item(
-        id="f",
-        title=clean_line(title, MAX_TITLE_CHARS) or clean_line(text, 80) or NO_TITLE,
-        text=text,
-        source=source,
-        link=link,
-        author=clean_line(dict.get(entry, "author") or "", MAX_AUTHOR_CHARS) or None,
-        published=_date(entry),
-    )
-
-
-def _text(entry: Any, max_chars: int) -> str:
-    """Return the entry's full text where it has one, else its summary."""
-    for detail in (*dict.get(entry, "content", ()), dict.get(entry, "summary_detail")):
-        text = _cleaned(detail, max_chars)
-        if text:
-            return text
-    return ""
-
-
-def _cleaned(detail: Any, max_chars: int) -> str:
-    kind, value = (dict.get(detail, "type"), dict.get(detail, "value")) if detail else (None, None)
-    if not isinstance(value, str) or not str(kind or "text/plain").startswith(("text/", "application/xhtml")):
-        return ""
-    if kind in _HTML_TYPES:
-        return clip(html_to_text(value), max_chars)
-    return plain_text(value[:_MAX_TEXT_CHARS], max_chars)
-
-
-def _date(entry: Any) -> datetime | None:
-    """Return when the entry was published, else last changed. feedparser gives both in UTC."""
-    for name in ("published_parsed", "updated_parsed", "created_parsed"):
-        parsed = dict.get(entry, name)
-        if parsed:
-            with contextlib.suppress(ValueError, OverflowError, TypeError):
-                return _EPOCH + timedelta(seconds=calendar.timegm(parsed))
-    return None
-
-
-def _says_something(item: Item) -> bool:
-    return item.title != NO_TITLE or bool(item.text or item.link)
 
 
 def _validator(value: str | None) -> str | None:

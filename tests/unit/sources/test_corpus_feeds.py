@@ -20,7 +20,7 @@ import nh3
 import pytest
 
 from galley.drafts import Item
-from sources import feed
+from sources import feed, feed_entries
 from sources.collected import Collected, Reading, SourceLimits
 from sources.fetch import Fetched
 
@@ -209,7 +209,7 @@ def _compare(path: Path, item: Item, name: str, value: Any) -> None:
 
 def _named_instead(item: Item, name: str, value: str) -> set[str]:
     """Return what stands for a title that says nothing."""
-    return {feed.NO_TITLE, _words(item.text)} if name == TITLE and not _shown(value) else set()
+    return {feed_entries.NO_TITLE, _words(item.text)} if name == TITLE and not _shown(value) else set()
 
 
 def test_the_corpus_was_compared_in_hundreds_of_fields() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from galley.retry import NeverSucceeds
-from sources import feed
+from sources import feed, feed_entries
 from sources.collected import Collected, Reading, SourceLimits
 from sources.fetch import Fetched, FetchError, FetchLimits, fetch
 
@@ -326,7 +326,7 @@ def test_nested_entities_do_not_grow_without_bound(site: Site) -> None:
     entities = "".join(f"<!ENTITY e{n} '{f'&e{n - 1};' * 10 if n else 'ha'}'>" for n in range(12))
     site.answer(f"<!DOCTYPE r [{entities}]>".encode() + _rss(_entry("&e11;")))
     collected = _collect(site)
-    assert all(len(item.title) <= feed.MAX_TITLE_CHARS for item in collected.items)
+    assert all(len(item.title) <= feed_entries.MAX_TITLE_CHARS for item in collected.items)
 
 
 def test_a_feed_without_entries_has_nothing_new_and_no_warning(site: Site) -> None:
