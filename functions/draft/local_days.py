@@ -1,11 +1,13 @@
 """Whole local days, as a calendar counts them: what a report is about, and what it is compared with. Pure."""
 
+from bisect import bisect_left, bisect_right
 from calendar import monthrange
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal, assert_never
 
-Every = Literal["day", "week", "month", "year", "any"]
+Every = Literal["hour", "day", "week", "month", "year", "any"]
 
 _DAY = timedelta(days=1)
 _SAME_WEEKDAYS = timedelta(weeks=52)
@@ -21,8 +23,25 @@ class Days:
     def __str__(self) -> str:
         return str(self.first) if self.first == self.last else f"{self.first} to {self.last}"
 
-    def __contains__(self, day: date) -> bool:
-        return self.first <= day <= self.last
+    def __contains__(self, day: object) -> bool:
+        return isinstance(day, date) and self.first <= day <= self.last
+
+    def within(self, days: Sequence[date]) -> Sequence[date]:
+        """Return those of some days, which are in order, that are among these."""
+        return days[bisect_left(days, self.first) : bisect_right(days, self.last)]
+
+    def follows(self, other: "Days") -> bool:
+        """Tell whether they begin when the others are over."""
+        return other.last < self.first
+
+    def tell(self, day: date) -> str:
+        """Return how a day is told."""
+        return str(day)
+
+    @property
+    def bounds(self) -> tuple[str, str]:
+        """The first and the last of them, for programs."""
+        return str(self.first), str(self.last)
 
     @property
     def count(self) -> int:
@@ -57,7 +76,10 @@ class Days:
         return tuple(self.first + timedelta(days=past) for past in range(self.count))
 
     def whole(self, every: Every) -> tuple["Days", ...]:
-        """Return the days, ISO weeks, calendar months or years that lie wholly within these, in order."""
+        """Return the days, ISO weeks, calendar months or years that lie wholly within these, in order.
+
+        Hours have no place in whole days; what is due each hour is due each day.
+        """
         found: list[Days] = []
         at = self.first
         while every != "any" and at <= self.last:
@@ -71,7 +93,7 @@ class Days:
 def name_of(period: Days, every: Every) -> str:
     """Return how a period is called in a table: ``Mon 2026-11-16``, ``week of 2026-11-16``, ``2026-11``, ``2026``."""
     match every:
-        case "day":
+        case "hour" | "day":
             return f"{period.first:%a} {period.first}"
         case "week":
             return f"week of {period.first}"
@@ -86,7 +108,7 @@ def name_of(period: Days, every: Every) -> str:
 
 def _period_of(day: date, every: Every) -> Days:
     match every:
-        case "day" | "any":
+        case "hour" | "day" | "any":
             return Days(day, day)
         case "week":
             monday = day - timedelta(days=day.weekday())

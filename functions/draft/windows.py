@@ -9,6 +9,8 @@ from galley.schedule import InvalidSchedule, zone
 from galley.schedules import ScheduleMissing, Schedules
 from shapes.shape import Window
 
+_MOMENT = timedelta(seconds=1)
+
 
 def window_of(message: RunMessage, drafter: Drafter, schedules: Schedules) -> Window:
     """Return the window of a run.
@@ -27,6 +29,7 @@ def window_of(message: RunMessage, drafter: Drafter, schedules: Schedules) -> Wi
         raise NeverSucceeds("schedule_missing", f"schedule {message.schedule} is gone: {error}") from error
     except InvalidSchedule as error:
         raise NeverSucceeds("invalid_schedule", f"schedule {message.schedule}: {error}") from error
-    previous = calendar.latest_until(message.slot - timedelta(seconds=1))
-    start = message.slot - period if previous is None else previous
-    return Window(start, message.slot, calendar.zone)
+    previous = calendar.latest_until(message.slot - _MOMENT)
+    if previous is None:
+        return Window(message.slot - period, message.slot, calendar.zone)
+    return Window(previous, message.slot, calendar.zone, calendar.latest_until(previous - _MOMENT))

@@ -43,6 +43,8 @@ def write(folder: Path, source: str = KEY, metric: str = RATIO) -> Path:
         f'{KEY}\nformat = "json_lines"\nrows_every = "month"\ndate_zone = "Europe/London"',
         f'{KEY}\ndate_format = "%b %d %Y"',
         f'{KEY}\ndate_format = "%d.%m.%Y %H:%M"\ndate_zone = "UTC"',
+        f'{KEY}\nwindow = "exact"\nrows_every = "hour"\nrow_time = "start"',
+        f'{KEY}\nwindow = "exact"\nrows_every = "any"\ndate_format = "%d.%m.%Y %H:%M"\ndate_zone = "UTC"',
     ],
 )
 def test_a_table_that_can_be_read(tmp_path: Path, source: str) -> None:
@@ -72,7 +74,25 @@ def test_a_metric_that_can_be_computed(tmp_path: Path, metric: str) -> None:
         ({"source": f'{KEY}\ndate_format = "%Y-%m"'}, "does not name a day"),
         ({"source": f'{KEY}\ndate_format = "%Q"'}, "date_format"),
         ({"source": f'{KEY}\ndate_format = "%Y-%m-%d %H:%M"'}, "has a time of day; give date_zone"),
-        ({"source": f'{KEY}\nrows_every = "hour"'}, "'hour'"),
+        (
+            {"source": f'{KEY}\nrows_every = "hour"'},
+            "source 'sales': rows_every 'hour' is for window = \"exact\"; with days, give 'day'",
+        ),
+        ({"source": f'{KEY}\nrows_every = "minute"'}, "'minute'"),
+        ({"source": f'{KEY}\nwindow = "hours"'}, "'hours'"),
+        (
+            {"source": f'{KEY}\nwindow = "exact"\nrows_every = "month"'},
+            "rows_every 'month' is for window = \"days\"; an exact window takes 'hour', 'day' or 'any'",
+        ),
+        (
+            {"source": f'{KEY}\nwindow = "exact"\ndate_format = "%d.%m.%Y"'},
+            "window \"exact\" needs each row's time of day, and date_format '%d.%m.%Y' has none",
+        ),
+        ({"source": f'{KEY}\nrow_time = "start"'}, 'row_time "start" is for window = "exact" with rows_every'),
+        (
+            {"source": f'{KEY}\nrow_time = "start"\nwindow = "exact"\nrows_every = "any"'},
+            'row_time "start" is for window = "exact" with rows_every',
+        ),
         ({"metric": RATIO.replace('"ratio"', '"median"')}, "'median'"),
         (
             {"metric": f'{RATIO}\ncolumn = "x"'},

@@ -61,7 +61,9 @@ class TableSource(Strict):
     ``format`` is told by the name's ending where it is not given. ``date_format`` is for dates that are not written
     year first, with the codes of Python's strptime (``%b %d %Y`` reads Jan 5 2026). ``date_zone`` is the zone of times
     that are written without an offset. ``rows_every`` says how often a row is due, so that a missing one is noticed;
-    ``any`` notices none.
+    ``any`` notices none. ``window`` says what a report is about: the whole local days that ended since the previous
+    slot, or exactly the time since then, for which each row must have a time of day. Such a row counts at its end:
+    ``row_time`` says whether the column holds that, or the beginning of the hour or day that the row is about.
     """
 
     kind: Literal["table"]
@@ -73,6 +75,8 @@ class TableSource(Strict):
     date_format: Words | None = None
     date_zone: str | None = None
     rows_every: Every = "day"
+    window: Literal["days", "exact"] = "days"
+    row_time: Literal["start", "end"] = "end"
     metrics: Annotated[tuple[Metric, ...], Field(min_length=1, max_length=20)]
 
     @field_validator("date_format")
@@ -125,6 +129,27 @@ class TableSource(Strict):
             raise ValueError(f"source {self.id!r} needs a key in the bucket or a url, one of them")
         if self.date_format_has_time and self.date_zone is None:
             raise ValueError(f"source {self.id!r}: date_format {self.date_format!r} has a time of day; give date_zone")
+        return self
+
+    @model_validator(mode="after")
+    def _window_fits_the_rows(self) -> Self:
+        if self.window == "days" and self.rows_every == "hour":
+            raise ValueError(f"source {self.id!r}: rows_every 'hour' is for window = \"exact\"; with days, give 'day'")
+        if self.window == "exact" and self.rows_every not in ("hour", "day", "any"):
+            raise ValueError(
+                f'source {self.id!r}: rows_every {self.rows_every!r} is for window = "days";'
+                " an exact window takes 'hour', 'day' or 'any'"
+            )
+        if self.row_time == "start" and (self.window == "days" or self.rows_every == "any"):
+            raise ValueError(
+                f"source {self.id!r}: row_time \"start\" is for window = \"exact\" with rows_every 'hour' or 'day',"
+                " which say how long a row is; leave it out"
+            )
+        if self.window == "exact" and self.date_format is not None and not self.date_format_has_time:
+            raise ValueError(
+                f'source {self.id!r}: window "exact" needs each row\'s time of day, and date_format'
+                f' {self.date_format!r} has none; give one with %H:%M, or window = "days"'
+            )
         return self
 
     @property

@@ -17,11 +17,15 @@ from sources.fetch import Fetch
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The time a run is about: ``(start, end]`` in UTC, where ``end`` is the slot; ``zone`` is the schedule's."""
+    """The time a run is about: ``(start, end]`` in UTC, where ``end`` is the slot; ``zone`` is the schedule's.
+
+    ``earlier_start`` is where the window of the slot at ``start`` began; None where no schedule tells.
+    """
 
     start: datetime
     end: datetime
     zone: ZoneInfo
+    earlier_start: datetime | None = None
 
 
 class RejectedDrafts(Protocol):

@@ -1,13 +1,16 @@
 """A table of figures, in the bucket or at an address, reduced to what a report needs of it: tallies.
 
 A table may be large; what is kept of it is one tally for each day and metric, and one for each group of each period.
+Where a report is about an exact time, the place of a day is taken by a cell: the time between two instants at which a
+period or a part of one begins or ends. A cell is known by its end, and belongs to it.
 """
 
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from urllib.parse import urlsplit
@@ -18,12 +21,12 @@ from galley.bucket import Bucket, ObjectMissing, ObjectTooLarge, ObjectUnreadabl
 from galley.instants import utc_now
 from galley.retry import NeverSucceeds, RetryLater
 from galley.schedule import zone as zone_named
-from local_days import Days
 from retry_after import retry_after
 from sources.clean import clean_line
 from sources.fetch import Fetch, FetchError, FetchLimits, is_public
 from sources.table_rows import Record, records, shortened
 from sources.tallies import WITHOUT_INSTANT, At, Tallies, Tally, put_together
+from spans import Period, Span
 
 MAX_BYTES = 50_000_000
 MOST_GROUPS = 1_000
@@ -44,22 +47,25 @@ _GROUP_CHARS = 60
 class Table:
     """What the days that were asked for hold, and what could not be read.
 
-    ``days`` holds, for each day that has a readable row, its tallies, and ``rows_on`` how many rows it has. ``groups``
-    holds the tallies for each column to group by, each of the periods, and each value. ``oldest`` and ``newest`` are
-    the first and the last date in the whole table. ``left_out`` names rows, in one line each, the first few of
-    ``left_out_rows``; ``empty_cells`` counts, by metric, the rows that have no value for it. ``crowded`` names columns
-    that have more values than are told apart.
+    ``days`` holds, for each day (or cell) that has a readable row, its tallies, and ``rows_on`` how many rows it has,
+    ``begun`` when the first of them is of. ``groups`` holds the tallies for each column to group by, each of the
+    periods, and each value. ``oldest`` and ``newest`` are the first and the last date, or instant for exact periods, in
+    the whole table. ``left_out`` names rows, in one line each, the first few of ``left_out_rows``; ``empty_cells``
+    counts, by metric, the rows that have no value for it. ``crowded`` names columns that have more values than are told
+    apart.
     """
 
     days: dict[date, Tallies] = field(default_factory=dict)
     rows_on: Counter[date] = field(default_factory=Counter)
-    groups: dict[str, dict[Days, dict[str, Tallies]]] = field(default_factory=dict)
+    begun: dict[date, date] = field(default_factory=dict)
+    groups: dict[str, dict[Period, dict[str, Tallies]]] = field(default_factory=dict)
     oldest: date | None = None
     newest: date | None = None
     left_out: list[str] = field(default_factory=list)
     left_out_rows: int = 0
     empty_cells: Counter[str] = field(default_factory=Counter)
     crowded: set[str] = field(default_factory=set)
+    _in_order: list[date] = field(default_factory=list)
 
     def leave_out(self, row: int, why: str) -> None:
         """Note a row that cannot be read."""
@@ -67,21 +73,31 @@ class Table:
         if len(self.left_out) < _NAMED:
             self.left_out.append(f"row {row} ({why})")
 
-    def rows(self, *periods: Days) -> int:
+    def rows(self, *periods: Period) -> int:
         """Return how many rows the periods have together."""
-        return sum(rows for day, rows in self.rows_on.items() if any(day in period for period in periods))
+        return sum(self.rows_on[day] for day in {day for period in periods for day in self._within(period)})
 
-    def has_row(self, days: Days) -> bool:
-        """Tell whether there is a row within the days."""
-        return any(day in days for day in self.rows_on)
+    def has_row(self, period: Period) -> bool:
+        """Tell whether there is a row within the period."""
+        return bool(self._within(period))
 
-    def tallies(self, days: Days) -> Tallies:
-        """Return the tallies of the days put together."""
-        return put_together(self.days[day] for day in sorted(self.days) if day in days)
+    def oldest_in(self, period: Period) -> date | None:
+        """Return when the first row within the period is of."""
+        within = self._within(period)
+        return self.begun[within[0]] if within else None
 
-    def groups_in(self, column: str, days: Days) -> Mapping[str, Tallies]:
+    def tallies(self, period: Period) -> Tallies:
+        """Return the tallies of the period put together."""
+        return put_together(self.days[day] for day in self._within(period))
+
+    def _within(self, period: Period) -> Sequence[date]:
+        if len(self._in_order) != len(self.rows_on):
+            self._in_order = sorted(self.rows_on)
+        return period.within(self._in_order)
+
+    def groups_in(self, column: str, period: Period) -> Mapping[str, Tallies]:
         """Return the tallies for each value of a column, in one of the periods that the table was read for."""
-        return self.groups.get(column, {}).get(days, {})
+        return self.groups.get(column, {}).get(period, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +109,9 @@ class Outside:
 
 
 def read_table(
-    outside: Outside, source: TableSource, periods: Sequence[Days], zone: ZoneInfo, *, also: Sequence[Days] = ()
+    outside: Outside, source: TableSource, periods: Sequence[Period], zone: ZoneInfo, *, also: Sequence[Period] = ()
 ) -> Table:
-    """Return what the table says about the days of the periods, in the zone.
+    """Return what the table says about the periods, all whole days in the zone or, as the source says, all exact times.
 
     It is UTF-8, with or without a byte order mark. In CSV the first row names the columns, and the separator is a
     comma, a semicolon or a tab; in JSON lines each line is an object, and a column that it lacks is an empty cell. A
@@ -104,8 +120,9 @@ def read_table(
     without one is read in the source's ``date_zone`` (where clocks go back, as the first of the two; a time that clocks
     skip, as if they had not) and is refused where there is none, since it could mean any zone. Numbers have a decimal
     point and no thousands separators; an empty cell is no value. Rows are numbered as a spreadsheet or an editor shows
-    them, the first line is 1. Rows of other days are only looked at for their date. Days of ``also`` are tallied as
-    well; what is wrong with their rows is not told, and they have no groups.
+    them, the first line is 1. Rows of other days are only looked at for their date. Periods of ``also`` are tallied
+    as well; what is wrong with their rows is not told, and they have no groups. For exact times, a row without a time
+    of day is left out, and one that bears the beginning of its hour or day counts at its end.
 
     Raises:
         NeverSucceeds: ``missing_table``, ``table_too_large``, ``unreadable_table``, ``missing_column`` or
@@ -124,12 +141,13 @@ def read_table(
 class _Reading:
     """Puts rows into a table, each into its day and its groups, all its metrics or none of them."""
 
-    def __init__(self, source: TableSource, periods: Sequence[Days], zone: ZoneInfo, also: Sequence[Days]) -> None:
+    def __init__(self, source: TableSource, periods: Sequence[Period], zone: ZoneInfo, also: Sequence[Period]) -> None:
         self.table = Table()
         self.source = source
         self.periods = periods
-        self.wanted = {day for period in periods for day in period.each()}
-        self.also = {day for period in also for day in period.each()} - self.wanted
+        self.cuts = sorted({cut for period in (*periods, *also) for cut in _cuts(period, source)})
+        self.wanted = {day for period in periods for day in _days(period, self.cuts)}
+        self.also = {day for period in also for day in _days(period, self.cuts)} - self.wanted
         self.plain = [metric for metric in source.metrics if metric.aggregate != "ratio"]
         self.grouped = _grouped(source)
         names = [source.date_column, *(metric.column or "" for metric in self.plain), *self.grouped]
@@ -148,18 +166,31 @@ class _Reading:
             name, text = self.source.date_column, shortened(record[0])
             table.leave_out(number, f"{name!r} is {text}, not a date like {_example(self.source)}")
             return
-        day = at[0]
-        table.oldest = day if table.oldest is None else min(table.oldest, day)
-        table.newest = day if table.newest is None else max(table.newest, day)
-        if day not in self.wanted and day not in self.also:
+        of: date = at[0] if self.source.window == "days" else at[1]
+        if of is WITHOUT_INSTANT:
+            name, text = self.source.date_column, shortened(record[0])
+            table.leave_out(number, f'{name!r} is {text}, without the time of day that window = "exact" needs')
+            return
+        table.oldest = of if table.oldest is None else min(table.oldest, of)
+        table.newest = of if table.newest is None else max(table.newest, of)
+        day = self._day(of)
+        if day is None or (day not in self.wanted and day not in self.also):
             return
         values = self._values(number, record, told=day in self.wanted)
         if values is None:
             return
         table.rows_on[day] += 1
+        table.begun[day] = min(of, table.begun.get(day, of))
         _add(table.days.setdefault(day, {}), values, self.plain, at)
         if day in self.wanted:
-            self._group(record, values, at)
+            self._group(record, values, at, day)
+
+    def _day(self, of: date) -> date | None:
+        """Return the day itself, or the end of the cell in which an instant lies; None beyond the last one."""
+        if not isinstance(of, datetime):
+            return of
+        place = bisect_left(self.cuts, of)
+        return self.cuts[place] if place < len(self.cuts) else None
 
     def _values(self, number: int, record: Sequence[str], *, told: bool) -> dict[str, Decimal] | None:
         values: dict[str, Decimal] = {}
@@ -180,7 +211,7 @@ class _Reading:
             self.table.empty_cells.update(empty)
         return values
 
-    def _group(self, record: Sequence[str], values: Mapping[str, Decimal], at: At) -> None:
+    def _group(self, record: Sequence[str], values: Mapping[str, Decimal], at: At, day: date) -> None:
         for column, metrics in self.grouped.items():
             group = clean_line(record[self.place[column]], _GROUP_CHARS) or NO_GROUP
             seen = self.seen[column]
@@ -191,8 +222,20 @@ class _Reading:
                 seen.add(group)
             of_column = self.table.groups.setdefault(column, {})
             for period in self.periods:
-                if at[0] in period:
+                if day in period:
                     _add(of_column.setdefault(period, {}).setdefault(group, {}), values, metrics, at)
+
+
+def _cuts(period: Period, source: TableSource) -> Iterator[datetime]:
+    """Yield the instants at which an exact period begins and ends, and so do its parts."""
+    if isinstance(period, Span):
+        yield period.start
+        for part in (*period.parts(period.step(source.rows_every)), *period.whole(source.rows_every)):
+            yield part.end
+
+
+def _days(period: Period, cuts: Sequence[datetime]) -> Sequence[date]:
+    return period.within(cuts) if isinstance(period, Span) else period.each()
 
 
 def _add(tallies: Tallies, values: Mapping[str, Decimal], metrics: Sequence[Metric], at: At) -> None:
@@ -283,11 +326,20 @@ def _date_reader(source: TableSource, zone: ZoneInfo) -> Callable[[str], At | No
                 if local is None:
                     return None
                 found = found.replace(tzinfo=local)
+            if source.row_time == "start":
+                found = _end_of_row(found, source, zone)
             return found.astimezone(zone).date(), found.astimezone(UTC)
         except (ValueError, OverflowError):
             return None
 
     return at
+
+
+def _end_of_row(start: datetime, source: TableSource, zone: ZoneInfo) -> datetime:
+    """Return when the hour or the day, by the zone's clocks, ends that a row's time is the beginning of."""
+    if source.rows_every == "hour":
+        return start.astimezone(UTC) + timedelta(hours=1)
+    return start.astimezone(zone) + timedelta(days=1)
 
 
 def _example(source: TableSource) -> str:

@@ -34,6 +34,7 @@ def test_a_backfilled_run_is_about_the_window_of_its_own_slot(drafter: Drafter) 
     assert [window.start for window in windows[1:]] == slots[:-1], "each begins where the one before ends"
     assert windows[0].start == slots[0] - 24 * HOUR
     assert windows[2].end - windows[2].start == 23 * HOUR, "the clocks went forward in London"
+    assert [window.earlier_start for window in windows[2:]] == slots[:-2], "and knows where that one began"
     assert {window.zone.key for window in windows} == {"Europe/London"}
 
 
@@ -50,7 +51,8 @@ def test_the_first_slot_and_a_run_without_a_schedule_are_about_the_drafters_own_
     period = timedelta(hours=drafter.period_hours)
     begins = schedule(start=SLOT)
     assert window_of(message(), drafter, FixedSchedules((begins,))).start == SLOT - period
-    assert window_of(message(schedule=None), drafter, FixedSchedules()).start == SLOT - period
+    by_hand = window_of(message(schedule=None), drafter, FixedSchedules())
+    assert (by_hand.start, by_hand.earlier_start) == (SLOT - period, None)
 
 
 def test_a_run_whose_schedule_is_gone_never_succeeds(drafter: Drafter) -> None:

@@ -361,7 +361,10 @@ def test_no_row_in_the_window_is_nothing_to_say_about(bucket: MemoryBucket, assi
 def test_a_window_without_a_whole_day_is_nothing_to_say_about(assign: Any) -> None:
     window = Window(datetime(2026, 11, 23, 13, tzinfo=UTC), datetime(2026, 11, 23, 14, tzinfo=UTC), NEW_YORK)
     material = report.collect(assign(a_drafter(), window=window))
-    assert material.nothing_new == "no day ends in America/New_York between the last slot and this one"
+    assert material.nothing_new == (
+        f"{KEY}: no day ends in America/New_York between the last slot and this one;"
+        " set window = \"exact\" in source 'sales' for reports about less than a day"
+    )
 
 
 def test_a_backfill_sees_what_was_known_of_its_window_only(bucket: MemoryBucket, assign: Any) -> None:

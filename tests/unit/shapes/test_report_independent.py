@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -13,6 +14,7 @@ import pytest
 from galley.schedule import calendar_of
 from shapes import report
 from shapes.shape import Material, Window
+from spans import Span
 from support.memory_bucket import MemoryBucket
 from unit.shapes.reports import a_metric, a_report, as_json_lines
 
@@ -167,6 +169,93 @@ def test_hourly_rows_fall_into_the_local_days_of_the_schedule_where_clocks_chang
                 assert (found["Rain"], found["Hours"], found["Last"]) == (rain, hours, latest)
                 counts.add(hours)
     assert counts == {23, 24, 25}
+
+
+EXACT_HOURLY = """
+    CREATE TABLE hourly AS
+    SELECT moment, (h.hour + 1) * precipitation::DECIMAL(18, 3) + 1 AS rain, weather
+    FROM (SELECT *, strptime(date, '%Y/%m/%d') + (INTERVAL 1 HOUR) * h.hour AS moment
+          FROM raw, range(24) AS h(hour)) AS h
+"""
+EXACT_RAIN = """
+    SELECT sum(rain), count(*), avg(rain::DOUBLE), min(rain), arg_max(rain, moment),
+           sum(CASE WHEN weather = 'rain' THEN rain END)
+    FROM hourly WHERE moment > ? AND moment <= ?
+"""
+EXACT_NAMES = ("Rain", "Hours", "Mean", "Least", "Last", "Rain, rain")
+
+
+def shifted(moment: datetime, zone: ZoneInfo, days: int) -> datetime:
+    """Return the instant so many days earlier by the clocks."""
+    wall = moment.astimezone(zone).replace(tzinfo=None) - timedelta(days=days)
+    return wall.replace(tzinfo=zone).astimezone(UTC)
+
+
+@pytest.mark.parametrize(
+    ("expression", "back", "ahead", "previous", "lengths"),
+    [
+        pytest.param("cron(0 6 * * ? *)", 3, 1, True, {23, 24, 25}, id="each morning"),
+        pytest.param("cron(20 * * * ? *)", 1, 0, True, {1, 2}, id="each hour"),
+        pytest.param("cron(0 */6 * * ? *)", 2, 1, True, {5, 6, 7}, id="each six hours"),
+        pytest.param("cron(30 17 ? * MON,WED,FRI *)", 4, 2, False, {48, 71, 73}, id="three days a week"),
+    ],
+)
+def test_exact_windows_of_an_hourly_table_across_clock_changes_and_a_years_end(
+    bucket: MemoryBucket,
+    assign: Any,
+    shared_data: Path,
+    sql: duckdb.DuckDBPyConnection,
+    expression: str,
+    back: int,
+    ahead: int,
+    previous: bool,
+    lengths: set[int],
+) -> None:
+    load(sql, shared_data / "metrics" / "seattle-weather.csv")
+    sql.execute(EXACT_HOURLY)
+    zone = ZoneInfo(SEATTLE)
+    metrics = (
+        a_metric("Rain", group_by="weather", max_groups=12),
+        a_metric("Hours", "count", column="rain"),
+        a_metric("Mean", "mean", column="rain"),
+        a_metric("Least", "min", column="rain"),
+        a_metric("Last", "last", column="rain"),
+    )
+    drafter = a_report(*metrics, key="hourly.jsonl", window="exact", rows_every="hour")
+    found_lengths = set()
+    for day in (date(2015, 3, 8), date(2015, 11, 1), date(2015, 1, 1)):
+        midnight = datetime(day.year, day.month, day.day)
+        held = [midnight - timedelta(days=past) for past in (12, -4, 380, 360)]
+        rows = sql.execute(
+            "SELECT moment, rain, weather FROM hourly WHERE moment BETWEEN ? AND ? OR moment BETWEEN ? AND ?",
+            held,
+        ).fetchall()
+        lines = ({"date": f"{at.isoformat()}Z", "rain": str(rain), "weather": kind} for at, rain, kind in rows)
+        bucket.put("hourly.jsonl", as_json_lines(lines), content_type="application/x-ndjson")
+        slots = list(windows(expression, SEATTLE, day - timedelta(days=back), day + timedelta(days=ahead)))
+        for one, earlier in pairwise(slots):
+            window = Window(one.start, one.end, one.zone, earlier.start)
+            length = window.end - window.start
+            ends = [moment.astimezone(zone).replace(tzinfo=None) for moment in (window.start, window.end)]
+            wall = ends[1] - ends[0]
+            material = report.collect(assign(drafter, window=window))
+            found_lengths.add(length // timedelta(hours=1))
+            figures = {one.label: one.value for one in material.values}
+            before = earlier.start if previous else shifted(window.start, zone, wall.days)
+            ago = shifted(window.end, zone, 364)
+            ago_start = shifted(window.start, zone, 364) if wall >= timedelta(days=1) else ago - length
+            for start, end in ((window.start, window.end), (before, window.start), (ago_start, ago)):
+                naive = [moment.replace(tzinfo=None) for moment in (start, end)]
+                expected = sql.execute(EXACT_RAIN, naive).fetchone()
+                assert expected is not None
+                assert expected[1]
+                told = str(Span(start, end, zone))
+                for name, value in zip(EXACT_NAMES, expected, strict=True):
+                    assert_alike({name: figures[f"{name}, {told}"]} if value is not None else {}, name, value)
+            parts = [value for label, value in figures.items() if label.startswith("Rain, hour up to ")]
+            assert not parts or sum(parts) == figures[f"Rain, {Span(window.start, window.end, zone)}"]
+            assert len(parts) in (0, length // timedelta(hours=1))
+    assert found_lengths == lengths
 
 
 EMPLOYMENT = """

@@ -1,4 +1,4 @@
-"""The figures of a table over a report's days, beside those of the days before and of a year ago. Exact, and pure."""
+"""The figures of a table over a report's period, beside those of the time before and of a year ago. Exact, and pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import assert_never
 
 from drafter_file.report import Metric, TableSource
-from local_days import Days
 from sources.table import FURTHER, Table
 from sources.tallies import EXACT, Tallies, Tally, put_together
+from spans import Period, parts_of
 
 OTHERS = "others"
 NOTHING = "no value"
@@ -37,13 +37,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One metric: its figure, that of each period within the days that has a row, and those of its groups."""
+    """One metric: its figure, that of each part of the period that has a row, and those of its groups."""
 
     metric: Metric
     places: int
     total: Row
-    each: Mapping[Days, Value]
-    each_before: Mapping[Days, Value]
+    each: Mapping[Period, Value]
+    each_before: Mapping[Period, Value]
     groups: tuple[Row, ...] = ()
 
     @property
@@ -63,30 +63,30 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Periods:
-    """The days that a report is about, and those that it compares them with, where the table has rows of them."""
+    """What a report is about, and what it compares that with, where the table has rows of it."""
 
-    days: Days
-    before: Days | None
-    year_ago: Days | None
-
-    @property
-    def all(self) -> tuple[Days | None, ...]:
-        """The days, those before and those of a year ago, None in the place of those that are not compared."""
-        return self.days, self.before, self.year_ago
+    now: Period
+    before: Period | None
+    year_ago: Period | None
 
     @property
-    def compared(self) -> tuple[Days, ...]:
+    def all(self) -> tuple[Period | None, ...]:
+        """The period, the one before and that of a year ago, None in the place of one that is not compared."""
+        return self.now, self.before, self.year_ago
+
+    @property
+    def compared(self) -> tuple[Period, ...]:
         """Those of them that there are."""
-        return tuple(days for days in self.all if days is not None)
+        return tuple(period for period in self.all if period is not None)
 
 
 def result(source: TableSource, table: Table, metric: Metric, periods: Periods) -> Result:
     """Return a metric over the periods."""
     each, each_before = (
         {period: compute(source, metric, table.tallies(period)) for period in _with_rows(source, table, days)}
-        for days in (periods.days, periods.before)
+        for days in (periods.now, periods.before)
     )
-    tallies = [None if days is None else table.tallies(days) for days in periods.all]
+    tallies = [None if period is None else table.tallies(period) for period in periods.all]
     return Result(
         metric=metric,
         places=_places(source, metric, [one for one in tallies if one is not None]),
@@ -170,8 +170,8 @@ def plain_number(value: Decimal, places: int) -> str:
     return number(value, places).replace(",", "")
 
 
-def _with_rows(source: TableSource, table: Table, days: Days | None) -> list[Days]:
-    return [] if days is None else [period for period in days.whole(source.rows_every) if table.has_row(period)]
+def _with_rows(source: TableSource, table: Table, period: Period | None) -> list[Period]:
+    return [] if period is None else [part for part in parts_of(period, source.rows_every) if table.has_row(part)]
 
 
 def _row(source: TableSource, metric: Metric, label: str, tallies: list[Tallies | None]) -> Row:

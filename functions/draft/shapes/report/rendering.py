@@ -10,21 +10,24 @@ from drafter_file.report import TableSource
 from galley.drafts import Attachment
 from galley.texts import one_line
 from inert import inert_line
-from local_days import Days, name_of
+from local_days import Every
 from shapes.report.chart import MOST_BARS, MOST_PANELS, Bar, Panel, draw
 from shapes.report.figures import NOTHING, Periods, Result, Row, Value, percent_change, plain_number
 from shapes.shape import Figure
 from sources.table import Table
 from sources.tallies import EXACT
+from spans import Period, Span, part_name, parts_of, side_by_side, step_of, uneven, with_unit
 
 MOST_SHOWN = 14
 """Up to so many days (weeks, months, years) are also shown one by one."""
+MOST_HOURS_SHOWN = 25
+"""Up to so many hours are: those of the longest day."""
 TABLE_NAME, CHART_NAME = "figures.csv", "chart.svg"
 MOST_TABLE_BYTES, MOST_CHART_BYTES = 24_000, 20_000
 
 _HEAD = ("Table", "Figure", "Group", "Unit", "From", "To", "Value", "Before", "Change", "Change %", "Year ago")
 _LIVE = ("=", "+", "-", "@", "\t", "\r")
-_EACH = {"day": "Day", "week": "Week", "month": "Month", "year": "Year", "any": ""}
+_EACH = {"hour": "Hour", "day": "Day", "week": "Week", "month": "Month", "year": "Year", "any": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +45,22 @@ class Part:
         return self.table.rows(*self.periods.compared)
 
     @property
-    def each(self) -> tuple[Days, ...]:
-        """The days, weeks, months or years of the report, as often as the table has its rows; none where it is one."""
-        each = self.periods.days.whole(self.source.rows_every)
+    def every(self) -> Every:
+        """What its parts are: of whole days, what the table has its rows for; of an exact time, hours or days."""
+        return step_of(self.periods.now, self.source.rows_every)
+
+    @property
+    def each(self) -> Sequence[Period]:
+        """The parts of the report's period; none where it is one."""
+        each = parts_of(self.periods.now, self.source.rows_every)
         return each if len(each) > 1 else ()
 
 
 def markdown(part: Part, zone: str, changed: Sequence[str]) -> str:
-    """Return the figures of one table; ``changed`` are lines on days that were reported before."""
+    """Return the figures of one table; ``changed`` are lines on what was reported before."""
     blocks = [_about(part, zone), _overview(part)]
     blocks += [_grouped(part, result) for result in part.results if result.groups]
-    if 1 < len(part.each) <= MOST_SHOWN:
+    if 1 < len(part.each) <= (MOST_HOURS_SHOWN if part.every == "hour" else MOST_SHOWN):
         blocks.append(_one_by_one(part))
     if changed:
         blocks.append("Changed since it was reported:\n\n" + "\n".join(f"- {_cell(line)}" for line in changed))
@@ -63,15 +71,35 @@ def values(part: Part) -> Iterator[Figure]:
     """Yield every number that the Markdown shows, exact, and the differences in both directions."""
     periods = part.periods
     yield Figure(Decimal(part.rows), "", "rows read")
-    yield Figure(Decimal(periods.days.count), "", f"days, {periods.days}")
+    yield from _lengths(periods)
     for result in part.results:
         for row in (result.total, *result.groups):
             name = result.metric.name if row is result.total else f"{result.metric.name}, {row.label}"
             yield from _values_of_row(name, result, row, periods)
         for period, value in result.each.items():
             if value.amount is not None:
-                label = f"{result.metric.name}, {name_of(period, part.source.rows_every)}"
+                label = f"{result.metric.name}, {_label(part, period)}"
                 yield Figure(value.amount, result.unit, label)
+
+
+def _lengths(periods: Periods) -> Iterator[Figure]:
+    """Yield how long the report's period is, and how long both are of two that differ."""
+    now = periods.now
+    if not isinstance(now, Span):
+        yield Figure(Decimal(now.count), "", f"days, {now}")
+        return
+    yield Figure(EXACT.divide(Decimal(int(now.elapsed.total_seconds())), Decimal(3600)), "", f"hours, {now}")
+    for then in (periods.before, periods.year_ago):
+        if then is not None and (lengths := uneven(now, then)):
+            ours, theirs, unit = lengths
+            yield Figure(Decimal(ours), "", f"{unit}s, {now}")
+            yield Figure(Decimal(theirs), "", f"{unit}s, {then}")
+
+
+def _label(part: Part, period: Period) -> str:
+    """Return how a part is called away from the others; an exact one by what it ends with."""
+    name = part_name(period, part.every)
+    return f"{part.every} up to {name}" if isinstance(period, Span) else name
 
 
 def attachments(title: str, parts: Sequence[Part]) -> tuple[tuple[Attachment, ...], tuple[str, ...]]:
@@ -85,11 +113,23 @@ def attachments(title: str, parts: Sequence[Part]) -> tuple[tuple[Attachment, ..
 
 
 def _about(part: Part, zone: str) -> str:
-    days, before, year_ago = part.periods.days, part.periods.before, part.periods.year_ago
-    uneven = "" if before is None or before.count == days.count else f", {days.count} days with {before.count}"
-    compared = "no rows of the days before to compare with" if before is None else f"compared with {before}{uneven}"
-    ago = f" and with {year_ago}" if year_ago is not None else ""
-    return f"`{_code(part.source.called)}`, {days} ({zone}), {compared}{ago}; {part.rows} rows of these days were read."
+    now, before, year_ago = part.periods.now, part.periods.before, part.periods.year_ago
+    exact = isinstance(now, Span)
+    none = f"no rows of the {'time' if exact else 'days'} before to compare with"
+    compared = none if before is None else f"compared with {before}{_uneven(now, before)}"
+    ago = ""
+    if year_ago is not None:
+        ago = f" and with {year_ago}{_uneven(now, year_ago) if exact else ''}"
+    rows = f"{part.rows} rows of {'these times' if exact else 'these days'} were read."
+    return f"`{_code(part.source.called)}`, {now} ({zone}), {compared}{ago}; {rows}"
+
+
+def _uneven(now: Period, then: Period) -> str:
+    lengths = uneven(now, then)
+    if lengths is None:
+        return ""
+    ours, theirs, unit = lengths
+    return f", {with_unit(ours, unit)} with {theirs:,}"
 
 
 def _overview(part: Part) -> str:
@@ -103,8 +143,8 @@ def _grouped(part: Part, result: Result) -> str:
 
 
 def _compared(head: Sequence[str], rows: Iterable[tuple[Result, Sequence[str], Row]], periods: Periods) -> str:
-    earlier = periods.before or periods.days.before
-    heads, marks = [*head, str(periods.days), str(earlier), "Change"], [*("---" for _ in head), "---:", "---:", "---"]
+    earlier = periods.before or periods.now.before
+    heads, marks = [*head, str(periods.now), str(earlier), "Change"], [*("---" for _ in head), "---:", "---:", "---"]
     if periods.year_ago is not None:
         heads, marks = [*heads, str(periods.year_ago), "Change in a year"], [*marks, "---:", "---"]
     lines: list[Sequence[str]] = [heads, marks]
@@ -118,14 +158,14 @@ def _compared(head: Sequence[str], rows: Iterable[tuple[Result, Sequence[str], R
 
 
 def _one_by_one(part: Part) -> str:
-    every = part.source.rows_every
+    head = f"{_EACH[part.every]}{' up to' if isinstance(part.periods.now, Span) else ''}"
     lines: list[Sequence[str]] = [
-        (_EACH[every], *(_cell(result.metric.name) for result in part.results)),
+        (head, *(_cell(result.metric.name) for result in part.results)),
         ("---", *("---:" for _ in part.results)),
     ]
     for period in part.each:
         cells = (result.shown(result.each[period]) if period in result.each else "no row" for result in part.results)
-        lines.append((name_of(period, every), *map(_cell, cells)))
+        lines.append((part_name(period, part.every), *map(_cell, cells)))
     return _table(lines)
 
 
@@ -143,7 +183,7 @@ def _code(text: str) -> str:
 
 
 def _values_of_row(name: str, result: Result, row: Row, periods: Periods) -> Iterator[Figure]:
-    for value, days in ((row.now, periods.days), (row.before, periods.before), (row.year_ago, periods.year_ago)):
+    for value, days in ((row.now, periods.now), (row.before, periods.before), (row.year_ago, periods.year_ago)):
         if value is not None and value.amount is not None:
             yield Figure(value.amount, result.unit, f"{name}, {days}")
     for then, days in ((row.before, periods.before), (row.year_ago, periods.year_ago)):
@@ -176,16 +216,16 @@ def _csv_line(cells: Sequence[str]) -> str:
 
 
 def _lines(part: Part) -> Iterator[Sequence[str]]:
-    days = part.periods.days
+    bounds = part.periods.now.bounds
     for result in part.results:
         about = (_inactive(part.source.called), _inactive(result.metric.name))
         for row in (result.total, *result.groups):
             group = "" if row is result.total else _inactive(row.label)
-            yield *about, group, result.unit, str(days.first), str(days.last), *_numbers(result, row)
+            yield *about, group, result.unit, *bounds, *_numbers(result, row)
         for period in part.each:
             if period in result.each:
                 cell = _plain(result, result.each[period])
-                yield *about, "", result.unit, str(period.first), str(period.last), cell, "", "", "", ""
+                yield *about, "", result.unit, *period.bounds, cell, "", "", "", ""
 
 
 def _numbers(result: Result, row: Row) -> tuple[str, ...]:
@@ -224,21 +264,18 @@ def _chart(title: str, parts: Sequence[Part]) -> str:
 def _panel(part: Part, result: Result) -> Panel:
     total, periods = result.total, part.periods
     summary = f"{result.shown(total.now)}, before {NOTHING if total.before is None else result.shown(total.before)}"
-    each = part.each[:MOST_BARS]
-    if each:
-        earlier = () if periods.before is None else periods.before.whole(part.source.rows_every)
-        beside = [*earlier, *[None] * len(each)]
+    if part.each:
         bars = [
-            Bar(name_of(period, part.source.rows_every), _at(result.each, period), _at(result.each_before, before))
-            for period, before in zip(each, beside, strict=False)
+            Bar(part_name(period, part.every), _at(result.each, period), _at(result.each_before, before))
+            for period, before in side_by_side(periods.now, periods.before, part.source.rows_every)[:MOST_BARS]
         ]
     else:
-        bars = [Bar(str(periods.days), total.now.amount, None if total.before is None else total.before.amount)]
+        bars = [Bar(str(periods.now), total.now.amount, None if total.before is None else total.before.amount)]
         if periods.year_ago is not None:
             amount = None if total.year_ago is None else total.year_ago.amount
-            bars.insert(0, Bar(f"a year ago, {periods.year_ago.first}", None, amount))
+            bars.insert(0, Bar(f"a year ago, {periods.year_ago.bounds[0][:10]}", None, amount))
     return Panel(result.metric.name, summary, tuple(bars))
 
 
-def _at(each: Mapping[Days, Value], period: Days | None) -> Decimal | None:
+def _at(each: Mapping[Period, Value], period: Period | None) -> Decimal | None:
     return None if period is None or period not in each else each[period].amount
