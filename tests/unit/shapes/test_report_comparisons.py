@@ -263,11 +263,29 @@ def test_a_cursor_that_is_not_one_of_ours_is_not_guessed(bucket: MemoryBucket, a
         collected(bucket, assign, ORDERS, cursors={"sales": cursor})
 
 
-def test_without_a_row_in_the_window_the_cursor_stays(bucket: MemoryBucket, assign: Any) -> None:
+def test_without_a_row_in_the_window_it_is_remembered_that_there_was_none(bucket: MemoryBucket, assign: Any) -> None:
     put_rows(bucket, HEAD, *WEEKS[:14])
     material = collected(bucket, assign, ORDERS)
     assert material.nothing_new is not None
-    assert (material.cursors, material.attachments, material.values) == ({}, (), ())
+    assert (material.attachments, material.values) == ((), ())
+    put_rows(bucket, HEAD, *WEEKS, "2026-11-23,5,0,")
+    later = collected(bucket, assign, ORDERS, days=("2026-11-23", "2026-11-29"), cursors=material.cursors)
+    week = sum(int(row.split(",")[1]) for row in WEEKS if "2026-11-16" <= row[:10] <= "2026-11-22")
+    assert later.warnings[-1] == (
+        f"{KEY}: 2026-11-16 to 2026-11-22 was not reported, it had no row; it has 7 now; Orders is {week}"
+    )
+
+
+def test_what_changed_before_an_empty_window_is_told_by_the_next_report(bucket: MemoryBucket, assign: Any) -> None:
+    put_rows(bucket, HEAD, *WEEKS[:14])
+    first = collected(bucket, assign, ORDERS, days=("2026-11-09", "2026-11-15"))
+    put_rows(bucket, HEAD, *WEEKS[:14], "2026-11-15,4,0,")
+    empty = collected(bucket, assign, ORDERS, cursors=first.cursors)
+    assert empty.nothing_new is not None
+    put_rows(bucket, HEAD, *WEEKS[:14], "2026-11-15,4,0,", "2026-11-23,5,0,")
+    later = collected(bucket, assign, ORDERS, days=("2026-11-23", "2026-11-29"), cursors=empty.cursors)
+    assert [line for line in later.warnings if "was already reported" in line]
+    assert not [line for line in later.warnings if "was not reported" in line], "it still has no row"
 
 
 def test_a_table_at_an_address_is_named_by_its_id_in_the_draft(bucket: MemoryBucket, assign: Any) -> None:

@@ -12,10 +12,13 @@ from xml.etree import ElementTree
 import pytest
 
 from galley.retry import NeverSucceeds
+from offline import OfflineModel
 from shapes import report
 from shapes.shape import Figure, Material, Window
+from support.briefs import a_brief
 from support.memory_bucket import MemoryBucket
 from unit.shapes.reports import KEY, NEW_YORK, a_metric, a_report, put_rows
+from writing import compose, read_answer
 
 HOUR = timedelta(hours=1)
 HEAD = "date,orders"
@@ -174,6 +177,31 @@ def test_rows_that_come_late_are_told_once_by_the_next_report(bucket: MemoryBuck
     assert collected(bucket, assign, MORNING, cursors=second.cursors).warnings == (), "a backfill sees nothing later"
 
 
+def test_rows_of_an_hour_that_was_empty_when_it_was_due_are_told_by_the_next_report(
+    bucket: MemoryBucket, assign: Any
+) -> None:
+    put_rows(bucket, HEAD, "2026-11-18T06:00-05:00,1")
+    empty = collected(bucket, assign, window("2026-11-18T07:00-05:00", "2026-11-18T08:00-05:00"))
+    assert empty.nothing_new is not None
+    again = collected(bucket, assign, NINE, cursors=empty.cursors)
+    assert again.nothing_new is not None
+    put_rows(bucket, HEAD, *hours("2026-11-18T06:00-05:00", "2026-11-18T08:00-05:00", 7), "2026-11-18T10:00-05:00,3")
+    ten = window("2026-11-18T09:00-05:00", "2026-11-18T10:00-05:00", "2026-11-18T08:00-05:00")
+    late = collected(bucket, assign, ten, cursors=again.cursors)
+    line = f"{KEY}: 2026-11-18 07:00 to 08:00 was not reported, it had no row; it has 1 now; Orders is 7"
+    assert late.warnings[-1] == line
+    assert f"- {line}" in late.figures
+    assert Figure(Decimal(7), "", "Orders, 2026-11-18 07:00 to 08:00, as it is now") in late.values
+    eleven = window("2026-11-18T10:00-05:00", "2026-11-18T11:00-05:00")
+    put_rows(
+        bucket,
+        HEAD,
+        *hours("2026-11-18T06:00-05:00", "2026-11-18T08:00-05:00", 7),
+        *hours("2026-11-18T10:00-05:00", "2026-11-18T11:00-05:00", 3),
+    )
+    assert collected(bucket, assign, eleven, cursors=late.cursors).warnings == ()
+
+
 def test_a_table_from_which_old_rows_are_taken_has_not_changed(bucket: MemoryBucket, assign: Any) -> None:
     put_rows(bucket, HEAD, "2026-11-18T12:10Z,1", "2026-11-18T12:50Z,1", "2026-11-18T13:30Z,1")
     first = collected(bucket, assign, window("2026-11-18T07:00-05:00", "2026-11-18T08:00-05:00"))
@@ -222,6 +250,18 @@ def test_a_row_that_bears_the_beginning_of_its_time_counts_at_its_end(
     put_rows(bucket, HEAD, *rows)
     material = collected(bucket, assign, window_of_slot, row_time="start", rows_every=rows_every)
     assert f"| Orders | sum of orders | {orders} |" in material.figures
+
+
+def test_a_text_that_tells_the_figures_and_hours_as_they_are_is_not_found_fault_with(
+    bucket: MemoryBucket, assign: Any
+) -> None:
+    put_rows(bucket, HEAD, *hours("2026-10-30T07:00-04:00", "2026-11-01T06:00-05:00", 1_234))
+    day = window("2026-10-31T06:00-04:00", "2026-11-01T06:00-05:00", "2026-10-30T06:00-04:00")
+    material = collected(bucket, assign, day)
+    brief = a_brief(*material.items, figures=material.figures)
+    composed = compose(read_answer(OfflineModel().write(brief, remaining=timedelta()), brief), brief)
+    assert "2026-10-31 06:00" in composed.body
+    assert composed.findings == ()
 
 
 def test_groups_are_of_the_exact_time_too(bucket: MemoryBucket, assign: Any) -> None:

@@ -52,8 +52,8 @@ def collect(assignment: Assignment) -> Material:
     Without a readable row in that time there is nothing new to say and no model is called: a report about no figures
     could only be invented. Rows, days and hours that are missing are named in the warnings, and so are an uneven
     comparison, and what has changed of what was reported already.
-    A window says by itself what belongs to it; the cursor only remembers what was reported, to notice what came late.
-    A table and a chart go with the draft.
+    A window says by itself what belongs to it; the cursor only remembers what was reported, or that there was nothing
+    to report, to notice what came late. A table and a chart go with the draft.
 
     Raises:
         NeverSucceeds: for a table that is missing, too large, unreadable, or without a column that a metric needs.
@@ -63,9 +63,10 @@ def collect(assignment: Assignment) -> Material:
     sources = [source for source in assignment.drafter.sources if isinstance(source, TableSource)]
     looks = [_look(source, assignment, window) for source in sources]
     found = [look for look in looks if isinstance(look, _Found)]
-    silent = tuple(look for look in looks if isinstance(look, str))
+    silent = tuple(look.why for look in looks if isinstance(look, _Silent))
+    cursors = {source.id: look.cursor for source, look in zip(sources, looks, strict=True) if look.cursor is not None}
     if not found:
-        return Material(nothing_new="; ".join(silent))
+        return Material(nothing_new="; ".join(silent), cursors=cursors)
     parts = [look.part for look in found]
     about = " and ".join(dict.fromkeys(str(part.periods.now) for part in parts))
     attached, left_out = attachments(f"{assignment.drafter.title}, {about}", parts)
@@ -76,7 +77,7 @@ def collect(assignment: Assignment) -> Material:
         values=tuple(figure for look in found for figure in (*values(look.part), *_numbers(look.late))),
         attachments=attached,
         warnings=(*(warning for look in found for warning in look.warnings), *left_out, *silent),
-        cursors={look.part.source.id: look.cursor for look in found},
+        cursors=cursors,
     )
 
 
@@ -90,11 +91,19 @@ class _Found:
     cursor: Cursor
 
 
-def _look(source: TableSource, assignment: Assignment, window: Window) -> _Found | str:
+@dataclass(frozen=True, slots=True)
+class _Silent:
+    """Why a table has nothing to say; where it has no row in the window, the cursor that remembers so."""
+
+    why: str
+    cursor: Cursor | None = None
+
+
+def _look(source: TableSource, assignment: Assignment, window: Window) -> _Found | _Silent:
     """Read one table; return why it has nothing to say where it has no row in the window."""
     now = period_of(source, window)
     if isinstance(now, str):
-        return now
+        return _Silent(now)
     cursor = assignment.cursors().get(source.id)
     earlier = remembered(source, cursor, now)
     before, year_ago = now.before, now.year_ago
@@ -102,7 +111,9 @@ def _look(source: TableSource, assignment: Assignment, window: Window) -> _Found
     outside = Outside(assignment.bucket, assignment.fetch)
     table = read_table(outside, source, compared, window.zone, also=[report.period for report in earlier])
     if not table.has_row(now):
-        return _why_silent(source, table, now, window)
+        nothing = tuple(result(source, table, metric, Periods(now, None, None)) for metric in source.metrics)
+        why = _why_silent(source, table, now, window)
+        return _Silent(why, cursor_after(source, cursor, now, table, nothing, {}))
     periods = Periods(
         now=now,
         before=before if table.has_row(before) else None,

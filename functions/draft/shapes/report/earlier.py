@@ -47,6 +47,8 @@ Moment = Annotated[date, PlainValidator(_day_or_instant), PlainSerializer(lambda
 class Reported(CursorState):
     """What one report was about: its days, the first of them that had a row, how many rows, and each figure as text.
 
+    Of a time that was not reported, since there was no row, the rows are 0.
+
     For an exact time there stand its two ends, the instant of its first row, and the ``zone`` in which it is told. A
     figure's key says how it is computed, so that it is compared with nothing else; one without a value is "".
     """
@@ -157,13 +159,20 @@ def changed_since(called: str, then: Reported, now: Reported, results: Sequence[
     values = list(_changes(then, now, results))
     if then.rows == now.rows and not values:
         return None
-    rows = "" if then.rows == now.rows else f" with {counted(then.rows, 'row', 'rows')}, it has {now.rows:,} now"
     figures = "; ".join(line for line, _ in values) or "no figure changed"
     numbers = [Figure(Decimal(count), "", f"rows of {then.period}") for count in (then.rows, now.rows)]
     return Late(
-        f"{called}: {then.period} was already reported{rows}; {figures}",
+        f"{called}: {then.period} {_what_was_said(then, now)}; {figures}",
         (*numbers, *(number for _, several in values for number in several)),
     )
+
+
+def _what_was_said(then: Reported, now: Reported) -> str:
+    if not then.rows:
+        return f"was not reported, it had no row; it has {now.rows:,} now"
+    if then.rows == now.rows:
+        return "was already reported"
+    return f"was already reported with {counted(then.rows, 'row', 'rows')}, it has {now.rows:,} now"
 
 
 def _changes(then: Reported, now: Reported, results: Sequence[Result]) -> Iterator[tuple[str, tuple[Figure, ...]]]:
@@ -180,7 +189,8 @@ def _changes(then: Reported, now: Reported, results: Sequence[Result]) -> Iterat
             for amount, when in ((was, "as it was reported"), (is_now, "as it is now"))
             if amount is not None
         )
-        yield f"{result.metric.name} was {shown[0]}, is {shown[1]} ({became})", numbers
+        was_and_is = f"was {shown[0]}, is {shown[1]} ({became})" if then.rows else f"is {shown[1]}"
+        yield f"{result.metric.name} {was_and_is}", numbers
 
 
 def _reported(
