@@ -18,7 +18,7 @@ from galley.money import usd
 from galley.retry import NeverSucceeds, RetryLater
 from galley.rules import Rules
 from galley.runs import RunMessage
-from galley.store import NO_CURSORS, Cursor
+from galley.store import NO_CURSORS, Cursor, Memory
 from galley.store.changes import utc_day
 from galley.texts import counted
 from galley_cli.dry_bucket import DryBucket
@@ -100,7 +100,7 @@ class Rehearsal:
         Raises:
             galley.retry.NeverSucceeds: ``input_limit``.
         """
-        brief = brief_of(self.drafter, material, self.message.slot, self.outside.store)
+        brief = brief_of(self.drafter, material, self.message.slot, self._memory())
         return Sent(build_prompt(brief, secrets.token_hex(16)), brief)
 
     def write(self, material: Material) -> Drafted:
@@ -111,10 +111,11 @@ class Rehearsal:
             galley.retry.NeverSucceeds: when a run would fail.
             Unfit: when it would fail for what the model answered.
         """
-        brief = brief_of(self.drafter, material, self.message.slot, self.outside.store)
+        memory = self._memory()
+        brief = brief_of(self.drafter, material, self.message.slot, memory)
         answer = self.outside.model.write(brief, remaining=self.deadline - self.outside.now())
         try:
-            draft = draft_of(answer, brief, self.drafter, material)
+            draft = draft_of(answer, brief, self.drafter, material, memory)
         except (NeverSucceeds, RetryLater) as error:
             raise Unfit(f"{error}; the call cost {usd(answer.cost_nanousd)}") from error
         return Drafted(draft, answer, rules_of(self.drafter, material, self.outside.now()))
@@ -148,7 +149,10 @@ class Rehearsal:
             yield f"a run now would be skipped: {name} has {undecided}, and its limit is {self.drafter.pending_limit}"
 
     def _cursors(self) -> Mapping[str, Cursor]:
-        return NO_CURSORS if self.afresh else self.outside.store.cursors(self.drafter.name)
+        return NO_CURSORS if self.afresh else self._memory().cursors
+
+    def _memory(self) -> Memory:
+        return self.outside.store.memory(self.drafter.name)
 
 
 def _most(model: str, input_tokens: int, output_tokens: int) -> int:

@@ -14,11 +14,10 @@ from drafter import Drafter
 from galley.drafts import Draft, Item
 from galley.retry import NeverSucceeds
 from galley.runs import RunKey, RunMessage
-from galley.store import Cursor, Store
+from galley.store import Cursor, Memory
 from galley.texts import clip_bytes
 from grounding import told
 from rejected_drafts import StoredRejections
-from rejections import RUNS_LOOKED_AT, rejections_in
 from shapes import digest, monitor, report, sync
 from shapes.shape import Assignment, Material, Shape
 from windows import window_of
@@ -64,8 +63,8 @@ def collect(
     return SHAPES[drafter.shape].collect(assignment)
 
 
-def brief_of(drafter: Drafter, material: Material, slot: datetime, store: Store) -> Brief:
-    """Return what the model is asked to write; of the store the drafter's latest runs are read."""
+def brief_of(drafter: Drafter, material: Material, slot: datetime, memory: Memory) -> Brief:
+    """Return what the model is asked to write."""
     return Brief(
         drafter=drafter.name,
         shape=drafter.shape,
@@ -77,11 +76,11 @@ def brief_of(drafter: Drafter, material: Material, slot: datetime, store: Store)
         model=drafter.model,
         max_input_tokens=drafter.max_input_tokens,
         max_output_tokens=drafter.max_output_tokens,
-        rejections=rejections_in(store.history(drafter.name, limit=RUNS_LOOKED_AT).runs),
+        rejections=memory.rejections,
     )
 
 
-def draft_of(answer: Answer, brief: Brief, drafter: Drafter, material: Material) -> Draft:
+def draft_of(answer: Answer, brief: Brief, drafter: Drafter, material: Material, memory: Memory) -> Draft:
     """Return the draft that code makes of an answer, as it would be stored.
 
     Raises:
@@ -96,11 +95,15 @@ def draft_of(answer: Answer, brief: Brief, drafter: Drafter, material: Material)
         title=composed.title,
         body=marked(composed.body, drafter.review),
         items=_shown(material.items),
-        warnings=(*material.warnings, *composed.warnings),
+        warnings=(*material.warnings, *map(_not_told, memory.unreadable), *composed.warnings),
         model=answer.model,
         channels=drafter.destinations,
         attachments=material.attachments,
     )
+
+
+def _not_told(unreadable: str) -> str:
+    return f"the model was not told why an earlier draft was rejected: {unreadable}"
 
 
 def _shown(items: tuple[Item, ...]) -> tuple[Item, ...]:

@@ -29,7 +29,7 @@ from galley.retry import (
     next_attempt,
 )
 from galley.runs import Run, SkipReason, Status
-from galley.store import NO_CURSORS, Bill, Cursor, LeaseLost, Settled, StoreBusy
+from galley.store import NO_CURSORS, Bill, Cursor, LeaseLost, Memory, Settled, StoreBusy
 from shapes.shape import Material
 from writing import Answer, Brief
 
@@ -41,13 +41,13 @@ AFTER_A_CRASH = timedelta(seconds=30)
 class ClaimedRun:
     """A run whose lease is this attempt's.
 
-    ``bill`` holds what it has consumed so far, ``read`` the cursors from which it collects, once they were read.
+    ``bill`` holds what it has consumed so far, ``read`` what the drafter's earlier runs left, once it was read.
     """
 
     run: Run
     attempt: Attempt
     bill: Bill = field(default_factory=Bill)
-    read: Mapping[str, Cursor] | None = None
+    read: Memory | None = None
 
     def finish(self) -> Outcome:
         """Bring the run to its outcome, or let it wait for its next attempt."""
@@ -95,8 +95,9 @@ class ClaimedRun:
         material = self._collect(drafter)
         if material.nothing_new is not None:
             return self._end_empty(material.nothing_new, material)
-        brief = brief_of(drafter, material, self.run.slot, self._outside.store)
-        draft = draft_of(self._call(brief), brief, drafter, material)
+        memory = self._memory()
+        brief = brief_of(drafter, material, self.run.slot, memory)
+        draft = draft_of(self._call(brief), brief, drafter, material, memory)
         return self._store(draft, material, drafter)
 
     def _call(self, brief: Brief) -> Answer:
@@ -125,11 +126,15 @@ class ClaimedRun:
         except StoreBusy:
             return store.store(self.run, draft, material.cursors, self.bill, now=now, read=read, rules=rules)
 
-    def _cursors(self) -> Mapping[str, Cursor]:
-        """Return each source's cursor as it was when it was first asked for."""
+    def _memory(self) -> Memory:
+        """Return what the drafter's earlier runs left, as it was when it was first asked for."""
         if self.read is None:
-            self.read = self._outside.store.cursors(self.run.drafter)
+            self.read = self._outside.store.memory(self.run.drafter)
         return self.read
+
+    def _cursors(self) -> Mapping[str, Cursor]:
+        """Return each source's cursor."""
+        return self._memory().cursors
 
     def _collect(self, drafter: Drafter) -> Material:
         return collect(

@@ -16,6 +16,7 @@ from galley.explain import explain
 from galley.instants import format_instant
 from galley.retry import NeverSucceeds, RetryLater
 from galley.runs import Usage
+from galley.store import Rejection
 from galley.texts import clip, counted, listed
 from grounding import Facts, Finding, Kind, Passage, Place, around, told, ungrounded
 from inert import Inert, Own, defang, hosts_of, inert_line, inert_text, mailboxes_in, plain_line, target
@@ -39,22 +40,13 @@ NO_HEADING = "(no title)"
 
 
 @dataclass(frozen=True, slots=True)
-class Rejection:
-    """Why a reviewer said no to an earlier draft of the same drafter, in a code and in words that may be empty."""
-
-    slot: datetime
-    reason: str
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
 class Brief:
     """What a draft is to be made of.
 
     ``instructions`` and ``figures`` (Markdown that code computed, "" if none) are trusted; ``items`` are not. They
     stand in the order of their importance: what does not fit is left out from the end. ``slot`` is in UTC.
-    ``max_output_tokens`` bounds what the model thinks and writes together. ``rejections`` are the latest ones, the
-    newest first; what reviewers wrote is data like the items.
+    ``max_output_tokens`` bounds what the model thinks and writes together. ``rejections`` are the drafter's latest
+    ones, the last one first; what reviewers wrote is data like the items.
     """
 
     drafter: str

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 OURS, THEIRS = "Galley", "the obvious way"
-DRAFTED, FROM_A_PLACE, DUPLICATE, GATED = OUTCOMES = ("drafted", "drafted, with a cursor", "a duplicate", "gated")
+DRAFTED, DUPLICATE, GATED = OUTCOMES = ("drafted", "a duplicate", "gated")
 LEVELS = ((10, 1), (1_000, 100), (100_000, 10_000))
 BATCH = 25
 LOADERS = 4
@@ -140,9 +140,8 @@ def _words(outcome: str, side: str, requests: Sequence[Request]) -> Iterator[str
     """Say what each request is for."""
     if side == OURS:
         transactions = iter(("claim", "skip" if outcome == GATED else "store"))
-        queries = iter(("cursors", "rejections") if outcome == FROM_A_PLACE else ("rejections",))
         for request in requests:
-            yield next(transactions) if request.operation == "TransactWriteItems" else next(queries)
+            yield next(transactions) if request.operation == "TransactWriteItems" else "memory"
         return
     puts = iter(("record begun", "draft"))
     for request in requests:
@@ -240,8 +239,6 @@ def _outcomes(
         (DRAFTED, side.handle, run, room, 1),
         (DUPLICATE, side.handle, run, room, 0),
     ]
-    if isinstance(side, Ours):
-        cases.append((FROM_A_PLACE, side.handle_from_a_place, _message(next(slots)), room, 1))
     with counted(client) as seen:
         for outcome, handle, message, limit, calls in cases:
             seen.clear()

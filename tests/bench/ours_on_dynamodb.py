@@ -8,17 +8,15 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import draft
 from attempt import Workplace
-from authoring import SHAPES
 from bench.local_system import DRAFTER, TABLE, figures
 from bench.slow_model import TEXT
 from drafter import Drafter, read_drafter
@@ -27,8 +25,6 @@ from galley.instants import format_instant
 from galley.runs import RunMessage, Status, Usage
 from galley.store.dynamodb import DynamoStore
 from galley.store.rows import partition_of_runs
-from shapes import report
-from shapes.shape import Assignment, Material
 from support.memory_bucket import MemoryBucket
 from support.outside import Context, FixedSchedules, Outside, RecordingQueue
 from writing import Answer, Brief
@@ -73,11 +69,6 @@ def drafter(folder: Path, pending_limit: int) -> Drafter:
     return read_drafter(path).model_copy(update={"pending_limit": pending_limit})
 
 
-def collect_without_a_place(assignment: Assignment) -> Material:
-    """Collect what a report collects, but for what it remembers of the last ones: each of Galley's shapes does."""
-    return replace(report.collect(replace(assignment, cursors=dict)), cursors={})
-
-
 @dataclass
 class Ours:
     """A table of DynamoDB Local, and draft in front of it."""
@@ -88,12 +79,7 @@ class Ours:
     model: Model = field(default_factory=Model)
 
     def handle(self, run: RunMessage) -> None:
-        """Have the handler work on the run's message, for a shape without a cursor."""
-        with mock.patch.dict(SHAPES, {"report": SimpleNamespace(collect=collect_without_a_place)}):
-            self.handle_from_a_place(run)
-
-    def handle_from_a_place(self, run: RunMessage) -> None:
-        """Do the same for a shape with a cursor."""
+        """Have the handler work on the run's message."""
         answer = draft.handler(sqs_event(run), Context(aws_request_id=str(uuid.uuid4())))
         if answer != {"batchItemFailures": []}:
             raise AssertionError(f"{run.key} comes back")

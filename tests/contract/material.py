@@ -159,7 +159,7 @@ def _everything_of(store: Store, drafter: str) -> Iterator[tuple[str, object]]:
     runs = all_runs(store, drafter)
     yield "runs", runs
     yield "texts", {str(run.key): store.draft(run.key) for run in runs}
-    yield "cursors", store.cursors(drafter)
+    yield "memory", store.memory(drafter)
     yield "state", store.drafter(drafter)
     yield "spend", [store.committed_nanousd(drafter, day) for day in (DAY, "2026-03-03", "2026-03-04")]
     yield "weeks", [dict(store.week(drafter, week)) for week in sorted({WEEK, *(iso_week(run.slot) for run in runs)})]

@@ -474,7 +474,7 @@ def test_what_nobody_has_touched_is_zero_and_empty(store: Store) -> None:
     assert store.draft(message().key) is None
     assert (store.drafter(DIGEST).pending, store.drafter(DIGEST).paused) == (0, None)
     assert store.committed_nanousd(DIGEST, DAY) == 0
-    assert dict(store.cursors(DIGEST)) == {}
+    assert dict(store.memory(DIGEST).cursors) == {}
     assert dict(store.week(DIGEST, "2026-W10")) == {}
 
 

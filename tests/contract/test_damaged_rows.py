@@ -5,10 +5,10 @@ import json
 import pytest
 
 from contract.implementations import aws, local
-from contract.material import BILL, DIGEST, DRAFT, NOW, claimed, settled
+from contract.material import BILL, DIGEST, DRAFT, NOW, claimed, decide, later, pending, settled
 from galley.retry import NeverSucceeds
-from galley.runs import Status
-from galley.store import CursorMoved, RowsDisagree, Store
+from galley.runs import RejectReason, Status
+from galley.store import CursorMoved, Reject, RowsDisagree, Store
 
 READ = {"mail": {"after": "é", "size": 1}}
 MOVED = {"mail": {"after": "f"}}
@@ -22,6 +22,20 @@ def set_cursor(store: Store, text: str) -> None:
         assert isinstance(store, local.SqliteStore)
         with store._state.write() as db:
             db.execute("INSERT OR REPLACE INTO cursors VALUES (?, 'mail', ?)", (DIGEST, text))
+
+
+def damage_a_rejection(store: Store) -> None:
+    if isinstance(store, aws.DynamoStore):
+        store._client.update_item(
+            TableName=store._table,
+            Key={"pk": {"S": f"DRAFTER#{DIGEST}"}, "sk": {"S": "REJECTIONS"}},
+            UpdateExpression="SET latest_1.reason = :reason",
+            ExpressionAttributeValues={":reason": {"S": "ugly"}},
+        )
+    else:
+        assert isinstance(store, local.SqliteStore)
+        with store._state.write() as db:
+            db.execute("UPDATE rejections SET reason = 'ugly' WHERE sequence = (SELECT max(sequence) FROM rejections)")
 
 
 def lose_the_count(store: Store) -> None:
@@ -39,11 +53,11 @@ def lose_the_count(store: Store) -> None:
 def test_g6_a_cursor_that_was_spelled_in_another_way_is_the_same_cursor(store: Store, text: str) -> None:
     run = claimed(store)
     set_cursor(store, text)
-    assert store.cursors(DIGEST) == READ
+    assert store.memory(DIGEST).cursors == READ
 
     settled(store.store(run, DRAFT, MOVED, BILL, now=NOW, read=READ))
 
-    assert store.cursors(DIGEST) == MOVED
+    assert store.memory(DIGEST).cursors == MOVED
 
 
 @pytest.mark.guarantee("G6")
@@ -62,7 +76,23 @@ def test_a_cursor_that_is_none_is_never_guessed(store: Store, text: str) -> None
     set_cursor(store, text)
 
     with pytest.raises(NeverSucceeds, match=r"^invalid_cursor: cursor of source 'mail' of daily-digest is .* put back"):
-        store.cursors(DIGEST)
+        store.memory(DIGEST)
+
+
+def test_a_rejection_that_cannot_be_read_hides_neither_the_others_nor_the_cursors(store: Store) -> None:
+    set_cursor(store, json.dumps(READ["mail"]))
+    for day in range(3):
+        settled(decide(store, pending(store, later(day)), Reject(RejectReason.TONE, f"no {day}")))
+        if day == 1:
+            damage_a_rejection(store)
+
+    memory = store.memory(DIGEST)
+
+    assert memory.cursors == READ
+    assert [rejection.words for rejection in memory.rejections] == ["no 2", "no 0"]
+    (named,) = memory.unreadable
+    assert "'ugly'" in named
+    assert named.endswith("is no rejection of a draft of daily-digest")
 
 
 @pytest.mark.parametrize("status", [Status.FAILED, Status.SKIPPED])

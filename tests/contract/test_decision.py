@@ -9,10 +9,12 @@ import pytest
 
 from contract.material import (
     BILL,
+    CURSORS,
     DIGEST,
     DRAFT,
     EDIT,
     NOW,
+    REPORT,
     WEEK,
     approved,
     claimed,
@@ -27,7 +29,21 @@ from contract.material import (
 )
 from galley.drafts import text_hash
 from galley.runs import Decision, RejectReason, Run, RunKey, SkipReason, Status
-from galley.store import Approve, Bill, Conflict, NoSuchRun, Reject, Store, StoredDraft
+from galley.store import (
+    MOST_REJECTIONS,
+    MOST_WORDS,
+    Approve,
+    Bill,
+    Conflict,
+    Expire,
+    Memory,
+    NoSuchRun,
+    Reject,
+    Rejection,
+    Store,
+    StoredDraft,
+)
+from galley.texts import CUT_MARK
 
 LATER = NOW + timedelta(minutes=17, seconds=40)
 NO = Reject(RejectReason.INACCURATE, "there were four mails")
@@ -115,6 +131,47 @@ def test_a_decision_is_counted_with_the_minutes_that_it_took(
     decide(store, read, verdict, now=LATER)
 
     assert dict(store.week(DIGEST, WEEK)) == before | counted | {"minutes_to_decision": 17}
+
+
+def test_a_drafter_remembers_its_latest_rejections_the_last_one_first(store: Store) -> None:
+    slots = [9, *range(1, MOST_REJECTIONS + 2)]
+    for number, day in enumerate(slots):
+        words = f" {day}:\n\tthe price is {'very ' * 200}wrong" if number == MOST_REJECTIONS else f"{day}"
+        decide(store, pending(store, later(day)), Reject(RejectReason.TONE, words), now=NOW + timedelta(minutes=number))
+        assert len(store.memory(DIGEST).rejections) == min(number + 1, MOST_REJECTIONS)
+
+    memory = store.memory(DIGEST)
+
+    assert memory.unreadable == ()
+    assert [rejection.slot for rejection in memory.rejections] == [later(day).slot for day in slots[:-6:-1]]
+    assert memory.rejections[0] == Rejection(later(slots[-1]).slot, RejectReason.TONE, str(slots[-1]))
+    clipped = memory.rejections[1].words
+    assert clipped.startswith(f"{slots[-2]}: the price is very very")
+    assert len(clipped) <= MOST_WORDS
+    assert clipped.endswith(CUT_MARK)
+
+    assert store.memory(REPORT).rejections == ()
+    for day in range(2):
+        decide(store, pending(store, later(day, REPORT)), NO)
+    assert store.memory(DIGEST) == memory
+    assert len(store.memory(REPORT).rejections) == 2
+
+
+def test_what_is_remembered_of_rejections_and_of_sources_does_not_touch_each_other(store: Store) -> None:
+    settled(decide(store, settled(store.store(claimed(store), DRAFT, CURSORS, BILL, now=NOW)), NO))
+    told = (Rejection(later(0).slot, RejectReason.INACCURATE, "there were four mails"),)
+    assert store.memory(DIGEST) == Memory(CURSORS, told)
+
+    moved = {"mail": {"after": "inbox/2026-03-03"}}
+    settled(store.store(claimed(store, later(1)), DRAFT, moved, BILL, now=NOW, read=CURSORS))
+    assert store.memory(DIGEST) == Memory({**CURSORS, **moved}, told)
+
+
+@pytest.mark.parametrize("verdict", [Approve(), EDIT], ids=["yes", "edited"])
+def test_what_was_not_rejected_is_not_remembered(store: Store, verdict: Approve) -> None:
+    settled(decide(store, pending(store), verdict))
+    settled(store.withdraw(pending(store, later(1)), Expire(), now=NOW))
+    assert store.memory(DIGEST) == Memory()
 
 
 VERDICTS: dict[str, Approve | Reject] = {"yes": Approve(), "edited": EDIT, "no": NO}

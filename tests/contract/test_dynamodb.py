@@ -42,6 +42,7 @@ from galley.store import (
     Gated,
     LeaseLost,
     Limits,
+    Memory,
     OverBudget,
     Paused,
     Reject,
@@ -119,10 +120,13 @@ def test_each_operation_takes_as_few_requests_as_it_can(table: Table) -> None:
     run = asked(claim(store, limits=limits, owner="b"), Claimed, TRANSACTION, TRANSACTION).run
     asked(store.store(run, DRAFT, CURSORS, BILL, now=NOW), object, TRANSACTION)
     asked(claim(store, limits=limits), Duplicate, TRANSACTION)
-    asked(store.cursors(DIGEST), dict, QUERY)
+    asked(store.memory(DIGEST), Memory, QUERY)
     read = asked(store.run(run.key), object, READ)
     asked(store.draft(run.key), object, READ)
     asked(decide(store, read, EDIT), object, READ, TRANSACTION)
+    rejected = pending(store, later(3))
+    requests.forget()
+    asked(decide(store, rejected, Reject(RejectReason.TONE)), Settled, READ, TRANSACTION)
     asked(store.watched(Status.APPROVED), object, QUERY)
     waiting = pending(store, later(2))
     requests.forget()
@@ -138,7 +142,7 @@ def test_what_decides_is_read_consistently_and_what_lists_pending_runs_need_not_
 
     table.store.run(run.key)
     table.store.draft(run.key)
-    table.store.cursors(DIGEST)
+    table.store.memory(DIGEST)
     table.store.drafter(DIGEST)
     table.store.history(DIGEST)
     assert [asked.get("ConsistentRead") for asked in table.requests.parameters] == [True] * 5
@@ -171,6 +175,11 @@ def test_a_row_reads_like_what_it_is(table: Table) -> None:
     assert row is not None
     assert {"queue", "queue_at"}.isdisjoint(row)
     assert row["decision"]["M"]["reason"] == {"S": "tone"}
+    rejections = table.row(f"DRAFTER#{DIGEST}", "REJECTIONS")
+    assert rejections is not None
+    assert rejections["latest_1"] == {
+        "M": {"slot": {"S": "2026-03-02T06:00:00Z"}, "reason": {"S": "tone"}, "words": {"S": ""}}
+    }
 
 
 @pytest.mark.guarantee("G11")
@@ -511,10 +520,11 @@ def test_an_idle_model_costs_no_row_for_the_spend(table: Table) -> None:
 def test_every_row_that_a_run_leaves_is_under_one_of_the_known_keys(table: Table) -> None:
     store = table.store
     run = claimed(store, limits=Limits(3, 10_000, 4_000))
-    store.store(run, DRAFT, CURSORS, BILL, now=NOW)
+    decide(store, settled(store.store(run, DRAFT, CURSORS, BILL, now=NOW)), Reject(RejectReason.TONE))
     store.pause(DIGEST, "by hand", now=NOW)
 
     assert [(row["pk"]["S"], row["sk"]["S"]) for row in table.rows()] == [
+        (f"DRAFTER#{DIGEST}", "REJECTIONS"),
         (f"DRAFTER#{DIGEST}", "SOURCE#feed"),
         (f"DRAFTER#{DIGEST}", "SOURCE#mail"),
         (f"DRAFTER#{DIGEST}", f"SPEND#{DAY}"),

@@ -71,7 +71,7 @@ def test_g1_a_claimed_row_that_was_changed_by_hand_is_not_its_owners_any_more(
 
     assert isinstance(table.store.store(run, DRAFT, CURSORS, BILL, now=NOW), LeaseLost)
     assert table.row() == changed
-    assert (table.store.draft(run.key), table.store.cursors(DIGEST)) == (None, {})
+    assert (table.store.draft(run.key), table.store.memory(DIGEST).cursors) == (None, {})
 
 
 @pytest.mark.guarantee("G8")
@@ -150,9 +150,9 @@ def test_g6_cursors_that_were_all_spelled_in_another_way_move_with_all_else(tabl
         table.client.put_item(TableName=table.name, Item=spelled)
 
     run = claimed(table.store, later(1))
-    ended = settled(table.store.store(run, DRAFT, after, BILL, now=NOW, read=table.store.cursors(DIGEST)))
+    ended = settled(table.store.store(run, DRAFT, after, BILL, now=NOW, read=table.store.memory(DIGEST).cursors))
 
-    assert table.store.cursors(DIGEST) == after
+    assert table.store.memory(DIGEST).cursors == after
     assert table.store.run(run.key) == ended
     assert table.store.draft(run.key) is not None
     assert table.store.week(DIGEST, WEEK)["drafted"] == 2

@@ -23,13 +23,13 @@ def test_the_largest_manifest_moves_with_the_largest_draft_or_not_at_all(store: 
     run = claimed(store)
     first = settled(store.store(run, largest, manifest("1"), BILL, now=NOW))
     assert first.status is Status.PENDING
-    assert store.cursors(run.drafter) == manifest("1")
+    assert store.memory(run.drafter).cursors == manifest("1")
 
     other = claimed(store, message(slot=SLOT + timedelta(days=1)))
     stale = {**manifest("1"), "handbook.6": {"documents": {}}}
     with pytest.raises(CursorMoved):
         store.store(other, largest, manifest("2"), BILL, now=NOW, read=stale)
-    assert store.cursors(run.drafter) == manifest("1")
+    assert store.memory(run.drafter).cursors == manifest("1")
 
     settled(store.store(other, largest, manifest("2"), BILL, now=NOW, read=manifest("1")))
-    assert store.cursors(run.drafter) == manifest("2")
+    assert store.memory(run.drafter).cursors == manifest("2")

@@ -29,8 +29,8 @@ from contract.material import (
     pending,
 )
 from galley.retry import Fault
-from galley.runs import SkipReason, Status
-from galley.store import Claimed, Conflict, Limits, Settled, Store, StoreBusy
+from galley.runs import RejectReason, SkipReason, Status
+from galley.store import Claimed, Conflict, Limits, Reject, Settled, Store, StoreBusy
 from galley.store.dynamodb import DynamoStore
 from support.dynamodb_local import LOOPBACK, connect, fresh_table
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 pytestmark = LOOPBACK
 
 SDK_ATTEMPTS = 4
+NO = Reject(RejectReason.TONE, "too loud")
 LIMITS = Limits(3, 100_000, 10_000)
 
 Prepared = Callable[[], object]
@@ -62,6 +63,7 @@ OPERATIONS: dict[str, tuple[type, Callable[[Store], Prepared]]] = {
     ),
     "skip": (Settled, lambda store: lambda: store.skip(message(), SkipReason.GATE, "", now=NOW)),
     "decide": (Settled, lambda store: _with(pending(store), lambda run: decide(store, run, EDIT))),
+    "reject": (Settled, lambda store: _with(pending(store), lambda run: decide(store, run, NO))),
     "resend": (Settled, lambda store: _with(failed(store), lambda run: store.resend(run.key, now=NOW))),
     "settle_publication": (
         Settled,
@@ -71,7 +73,7 @@ OPERATIONS: dict[str, tuple[type, Callable[[Store], Prepared]]] = {
     ),
 }
 
-READS_FIRST = frozenset({"decide", "resend"})
+READS_FIRST = frozenset({"decide", "reject", "resend"})
 """These read the row and see that it has changed: the caller is shown what is now there, which is their own doing."""
 
 

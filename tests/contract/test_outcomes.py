@@ -258,12 +258,12 @@ def test_g1_g6_without_the_lease_nothing_is_changed_neither_text_nor_cursor(
 @pytest.mark.parametrize("operation", ["store", "empty"])
 def test_g6_cursors_move_with_the_draft_that_was_made_from_them(store: Store, operation: str) -> None:
     run = claimed(store)
-    assert dict(store.cursors(DIGEST)) == {}
+    assert dict(store.memory(DIGEST).cursors) == {}
 
     settled(SETTLING[operation](store, run))
 
-    assert store.cursors(DIGEST) == CURSORS
-    assert dict(store.cursors(REPORT)) == {}
+    assert store.memory(DIGEST).cursors == CURSORS
+    assert dict(store.memory(REPORT).cursors) == {}
 
 
 MOVES: dict[str, Callable[[Store, Run, Mapping[str, Cursor]], Settled | LeaseLost]] = {
@@ -296,7 +296,7 @@ def test_g6_what_another_run_has_drafted_meanwhile_is_not_drafted_again(
 
     assert everything(store) == before
     assert store.run(run.key) == run
-    settled(MOVES[operation](store, run, store.cursors(DIGEST)))
+    settled(MOVES[operation](store, run, store.memory(DIGEST).cursors))
 
 
 @pytest.mark.guarantee("G6")
@@ -323,9 +323,9 @@ def test_g6_a_source_that_is_not_named_keeps_its_cursor_and_one_that_is_gets_the
     store.store(claimed(store), DRAFT, CURSORS, BILL, now=NOW)
 
     moved = {"mail": {"after": "inbox/2026-03-03"}}
-    store.store(claimed(store, later(1)), DRAFT, moved, BILL, now=NOW, read=store.cursors(DIGEST))
+    store.store(claimed(store, later(1)), DRAFT, moved, BILL, now=NOW, read=store.memory(DIGEST).cursors)
 
-    assert store.cursors(DIGEST) == {"mail": {"after": "inbox/2026-03-03"}, "feed": CURSORS["feed"]}
+    assert store.memory(DIGEST).cursors == {"mail": {"after": "inbox/2026-03-03"}, "feed": CURSORS["feed"]}
 
 
 @pytest.mark.guarantee("G6")
@@ -338,7 +338,7 @@ def test_g6_no_cursor_moves_with_a_failure(store: Store) -> None:
 
     assert everything(store) == before
     settled(store.release(run, Status.FAILED, "refusal", "", BILL, now=NOW, cursors={}))
-    assert dict(store.cursors(DIGEST)) == {}
+    assert dict(store.memory(DIGEST).cursors) == {}
 
 
 @pytest.mark.guarantee("G4")

@@ -36,6 +36,7 @@ from galley.drafts import text_hash
 from galley.retry import RetryLater
 from galley.runs import HOLDS_A_PLACE, RejectReason, Run, Status
 from galley.store import (
+    MOST_REJECTIONS,
     Approve,
     Bill,
     Busy,
@@ -148,6 +149,21 @@ def test_g7_of_many_decisions_on_one_draft_one_counts_and_the_others_see_it(shar
     week = shared_store.week(DIGEST, WEEK)
     assert week.get("approved", 0) + week.get("rejected", 0) == 1
     assert week.get("edited", 0) == int(winner.decision.edited)
+
+
+def test_of_many_rejections_at_once_none_is_forgotten_while_there_is_room(shared_store: Store) -> None:
+    read = [pending(shared_store, later(number)) for number in range(MOST_REJECTIONS)]
+
+    outcomes = together(
+        lambda number: insisting(lambda: decide(shared_store, read[number], Reject(RejectReason.TONE, f"no {number}"))),
+        threads=len(read),
+    )
+
+    assert kinds(outcomes) == {"Settled": len(read)}
+    told = shared_store.memory(DIGEST).rejections
+    assert {(rejection.slot, rejection.words) for rejection in told} == {
+        (run.slot, f"no {number}") for number, run in enumerate(read)
+    }
 
 
 @pytest.mark.guarantee("G7")

@@ -176,7 +176,7 @@ def test_g8_a_draft_that_nobody_reviews_says_so_and_is_approved_as_it_is_stored(
     assert after.text_hash == text_hash(DRAFT.title, DRAFT.body)
     assert store.run(run.key) == after
     assert store.draft(run.key) == StoredDraft(DRAFT)
-    assert store.cursors(DIGEST) == CURSORS
+    assert store.memory(DIGEST).cursors == CURSORS
     assert store.watched(Status.APPROVED).runs == (after,)
     assert store.watched(Status.PENDING).runs == ()
 

@@ -483,7 +483,7 @@ def each_mail_is_in_one_draft_or_after_the_cursor(story: Story, drafter: str, ru
             assert stored.text_hash == run.text_hash
             drafted.update(item.source for item in stored.draft.items)
     assert set(drafted.values()) <= {1}, drafted.most_common(3)
-    cursor = story.store.cursors(drafter).get("inbox")
+    cursor = story.store.memory(drafter).cursors.get("inbox")
     story.clock.jump(LONG_AFTER)
     left = mail.collect(story.bucket, prefix, cursor, LONG_AFTER, SourceLimits(max_items=500))
     everything = {info.key for info in story.bucket.list(prefix)}

@@ -172,7 +172,7 @@ def test_g5_what_never_succeeds_is_in_the_table_and_among_the_dead_and_gives_its
     assert_booked(stack, failed, case.outcome.cost)
     assert stack.store.drafter("daily-digest").pending == 0
     assert stack.store.week("daily-digest", WEEK)["failed"] == 1
-    assert stack.store.cursors("daily-digest") == {}
+    assert stack.store.memory("daily-digest").cursors == {}
     assert stack.store.draft(KEY) is None
 
     (dead,) = client("sqs").receive_message(

@@ -138,7 +138,7 @@ def assert_a_whole_draft(stack: Moto, drafted: Run, name: str) -> None:
     assert {item.source for item in stored.draft.items} == mails
     assert len(mails) == 14
     assert [(channel.kind, channel.target) for channel in stored.draft.channels] == [("s3", "published/")]
-    assert stack.store.cursors("daily-digest").keys() == {"inbox"}
+    assert stack.store.memory("daily-digest").cursors.keys() == {"inbox"}
     assert stack.store.drafter("daily-digest").pending == 1
     assert stack.store.week("daily-digest", WEEK)["drafted"] == 1
     assert stack.store.committed_nanousd("daily-digest", "2026-11-27") == drafted.cost_nanousd

@@ -83,10 +83,8 @@ RUNS = {
 }
 """One run of each shape, which finds something to write about."""
 
-READS_IN_BETWEEN = [TRANSACTION, QUERY, QUERY, TRANSACTION]
-"""A claim, one query for the cursors of the drafter's sources, one for what was rejected lately, and the draft."""
-DRAFTED: Mapping[str, list[str]] = dict.fromkeys(RUNS, READS_IN_BETWEEN)
-"""What a drafted run asks of DynamoDB, whatever its shape."""
+DRAFTED = [TRANSACTION, QUERY, TRANSACTION]
+"""A drafted run's claim, the one query for what earlier runs left, and the draft, whatever its shape."""
 
 LISTED = 3
 """The listings of the queued, the begun and the pending runs, which a sweep reads once each, whatever there is."""
@@ -126,7 +124,7 @@ def fill(stack: Moto, drafter: str, *, rows: int, pending: int, rules: Rules = N
 @pytest.mark.enable_socket
 @pytest.mark.parametrize(("rows", "pending"), [(0, 0), (12, 1)])
 @pytest.mark.parametrize("drafter", RUNS)
-def test_a_drafted_run_takes_a_claim_a_store_and_what_its_cursors_take_however_many_rows_there_are(
+def test_a_drafted_run_takes_a_claim_a_query_and_a_store_however_many_rows_there_are(
     stack: Moto, sent: Sent, drafter: str, rows: int, pending: int
 ) -> None:
     fill(stack, drafter, rows=rows, pending=pending)
@@ -135,7 +133,7 @@ def test_a_drafted_run_takes_a_claim_a_store_and_what_its_cursors_take_however_m
     deliver(stack, RUNS[drafter])
 
     assert status_of(stack, RUNS[drafter].key) == (Status.PENDING, None)
-    assert sent.of("dynamodb") == DRAFTED[drafter]
+    assert sent.of("dynamodb") == DRAFTED
     assert sent.of("sqs") == []
 
 

@@ -32,7 +32,7 @@ TARGETS = (
     Target("cli/galley_cli/local/state.py", only=frozenset({"_MIGRATIONS", "write"}), strings=constraints),
     Target(
         "layers/galley/galley/store/dynamodb.py",
-        without=frozenset(_LISTING | _NOTATION | {"cursors"}),
+        without=frozenset(_LISTING | _NOTATION | {"memory"}),
         strings=dynamodb_conditions,
     ),
     Target("layers/galley/galley/retry.py", without=frozenset({"backoff"})),

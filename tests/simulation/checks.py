@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from galley.markdown import heading
 from galley.queue import RunQueue
 from galley.runs import Decision, InvalidMessage, Run, RunKey, RunMessage, Status, read_message
-from galley.store import Store
+from galley.store import MOST_REJECTIONS, Store
 from galley_cli.dead import list_dead
 from simulation.drafters import SOURCES, WORST_COST, Catalogue, Sources
 from simulation.lambdas import Lambda
@@ -362,6 +362,7 @@ class Checks:
             self._is_withdrawn(run)
         for drafter in self.catalogue.names:
             self._listed(drafter)
+            self._rejections(drafter)
             for source in SOURCES:
                 self._cursor(drafter, source)
         self._calls()
@@ -432,9 +433,27 @@ class Checks:
             if self._replaces(newer, run):
                 raise Broken(f"{run.key} is pending though {newer.key} replaces it")
 
+    def _rejections(self, drafter: str) -> None:
+        """A drafter remembers its latest rejections, each once, and nothing that was not rejected."""
+        memory = self.plain.memory(drafter)
+        rejected = {
+            run.slot: run.reason
+            for run in self.rows.values()
+            if run.status is Status.REJECTED and run.drafter == drafter
+        }
+        told = {rejection.slot: str(rejection.reason) for rejection in memory.rejections}
+        most = min(MOST_REJECTIONS, len(rejected))
+        if (
+            memory.unreadable
+            or len(memory.rejections) != most
+            or len(told) != most
+            or not told.items() <= rejected.items()
+        ):
+            raise Broken(f"{drafter} remembers {memory.rejections} of the rejections {rejected}")
+
     def _cursor(self, drafter: str, source: str) -> None:
         """A source's cursor is exactly behind what stored drafts consumed: nothing lost, nothing twice (G6)."""
-        through = self.plain.cursors(drafter).get(source, {}).get("through", 0)
+        through = self.plain.memory(drafter).cursors.get(source, {}).get("through", 0)
         assert isinstance(through, int)
         passed = self.sources.log(drafter, source)[:through]
         due = Counter(f"{source[0]}{number}" for number, is_item in enumerate(passed, 1) if is_item)

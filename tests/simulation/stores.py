@@ -34,7 +34,7 @@ _READS = frozenset(
     {
         "run",
         "draft",
-        "cursors",
+        "memory",
         "drafter",
         "committed_nanousd",
         "week",
@@ -203,8 +203,8 @@ class _Rows:
         if ":queue" in values:
             waiting = [row for row in rows if row.get("queue", {}).get("S") == values[":queue"]]
             return {"Items": sorted(waiting, key=lambda row: str(row["queue_at"]["S"]))}
-        begin = values.get(":source", "")
-        found = [row for row in rows if row["pk"]["S"] == values[":pk"] and row["sk"]["S"].startswith(begin)]
+        first, last = values.get(":first", ""), values.get(":last", "~")
+        found = [row for row in rows if row["pk"]["S"] == values[":pk"] and first <= row["sk"]["S"] <= last]
         return {"Items": sorted(found, key=lambda row: str(row["sk"]["S"]), reverse=True)}
 
 

@@ -15,7 +15,7 @@ from galley.bucket import Bucket
 from galley.instants import format_instant
 from galley.queue import DeadLetter, RunQueue
 from galley.runs import WATCHED, Origin, Run, RunMessage, iso_week
-from galley.store import DrafterState, Store, StoredDraft
+from galley.store import DrafterState, Rejection, Store, StoredDraft
 from galley.store.rows import run_row
 from galley_cli.sample_material import put_samples
 from sources.collected import short_hash
@@ -155,6 +155,7 @@ class Ending:
     runs: Mapping[str, Mapping[str, Any]]
     texts: Mapping[str, StoredDraft | None]
     cursors: Mapping[str, Any]
+    rejections: Mapping[str, Sequence[Rejection]]
     gates: Sequence[DrafterState]
     spend: Mapping[str, int]
     weeks: Mapping[str, Mapping[str, int]]
@@ -177,7 +178,8 @@ def ending_of(stage: Stage) -> Ending:
     return Ending(
         runs={str(run.key): _comparable(run_row(run)) for run in runs},
         texts={str(run.key): store.draft(run.key) for run in runs},
-        cursors={drafter: _comparable_cursors(store.cursors(drafter), stage.bucket) for drafter in drafters},
+        cursors={drafter: _comparable_cursors(store.memory(drafter).cursors, stage.bucket) for drafter in drafters},
+        rejections={drafter: store.memory(drafter).rejections for drafter in drafters},
         gates=[store.drafter(drafter) for drafter in drafters],
         spend={f"{drafter} {day}": store.committed_nanousd(drafter, day) for drafter in drafters for day in days},
         weeks={f"{drafter} {week}": dict(store.week(drafter, week)) for drafter in drafters for week in weeks},

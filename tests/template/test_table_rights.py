@@ -51,7 +51,7 @@ def _claimed(store: DynamoStore, message: RunMessage, now: datetime = NOW) -> Ru
 
 
 def _stored(store: DynamoStore, hour: int) -> Run:
-    read = store.cursors("daily-digest")
+    read = store.memory("daily-digest").cursors
     moved = {"mail": {"seen": hour}}
     settled = store.store(_claimed(store, _message(hour)), DRAFT, moved, Bill(), now=NOW, read=read)
     assert isinstance(settled, Settled)

@@ -103,7 +103,7 @@ def draft(
             raise Refused(f"a run of {drafter} would be skipped for its budget: {why}")
         material = rehearsal.collect()
         notes += rehearsal.notes()
-        if material.nothing_new is not None and not afresh and opened.store.cursors(drafter):
+        if material.nothing_new is not None and not afresh and opened.store.memory(drafter).cursors:
             notes.append("--afresh reads the sources as a first run does, whatever has been drafted from them")
         told = _Told(rehearsal, material, tuple(notes))
         if material.nothing_new is not None:

@@ -101,6 +101,13 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ("CREATE TABLE schedules (name TEXT PRIMARY KEY, swept TEXT NOT NULL) WITHOUT ROWID",),
     ("ALTER TABLE runs ADD COLUMN attachments_hash TEXT", "ALTER TABLE texts ADD COLUMN attachments TEXT"),
     ("ALTER TABLE runs ADD COLUMN rules TEXT",),
+    (
+        """CREATE TABLE rejections (
+            sequence INTEGER PRIMARY KEY AUTOINCREMENT, drafter TEXT NOT NULL, slot TEXT NOT NULL,
+            reason TEXT NOT NULL, words TEXT NOT NULL
+        )""",
+        "CREATE INDEX rejections_by_drafter ON rejections (drafter, sequence)",
+    ),
 )
 
 SCHEMA_VERSION = len(_MIGRATIONS)

@@ -18,6 +18,7 @@ from galley.retry import RetryLater
 from galley.rules import NO_RULES, Rules
 from galley.runs import Run, RunKey, RunMessage, SkipReason, Status
 from galley.store import (
+    MOST_REJECTIONS,
     NO_CURSORS,
     AlreadyThere,
     Approve,
@@ -33,11 +34,13 @@ from galley.store import (
     Gated,
     LeaseLost,
     Limits,
+    Memory,
     NoSuchRun,
     OverBudget,
     Page,
     Paused,
     Reject,
+    Rejection,
     RowsDisagree,
     Settled,
     StoreBusy,
@@ -52,8 +55,10 @@ from galley.store.rows import (
     draft_row,
     read_cursor,
     read_draft,
+    read_rejections,
     read_run,
     read_schedule,
+    rejection_row,
     run_row,
     schedule_row,
     slot_of_row,
@@ -253,6 +258,8 @@ class SqliteStore:
                 return change
             if change.edit is not None:
                 rows.edit_text(key, *change.edit)
+            if change.rejection is not None:
+                rows.remember(key.drafter, change.rejection)
             return Settled(rows.apply(change, now))
 
     def withdraw(self, run: Run, why: Withdrawal, *, now: datetime) -> Settled | Conflict | NoSuchRun:
@@ -296,10 +303,10 @@ class SqliteStore:
             row = rows.db.execute(_SELECT_TEXT, _key(key)).fetchone()
         return None if row is None else read_draft(_decoded(_TEXT_COLUMNS, row))
 
-    def cursors(self, drafter: str) -> Mapping[str, Cursor]:
-        """Return each source's cursor, as stored with the last draft made from it."""
+    def memory(self, drafter: str) -> Memory:
+        """Return the cursors of the drafter's sources and its latest rejections."""
         with self._reading() as rows:
-            return rows.cursors(drafter)
+            return Memory(rows.cursors(drafter), *rows.rejections(drafter))
 
     def drafter(self, drafter: str) -> DrafterState:
         """Return the drafter's gate as it is now."""
@@ -559,6 +566,25 @@ class _Rows:
         self.db.executemany(
             "INSERT INTO cursors VALUES (?, ?, ?) ON CONFLICT (drafter, source) DO UPDATE SET value = excluded.value",
             [(drafter, source, _json(value)) for source, value in cursors.items()],
+        )
+
+    def rejections(self, drafter: str) -> tuple[tuple[Rejection, ...], tuple[str, ...]]:
+        found = self.db.execute(
+            "SELECT slot, reason, words FROM rejections WHERE drafter = ? ORDER BY sequence DESC", (drafter,)
+        ).fetchall()
+        return read_rejections((dict(zip(("slot", "reason", "words"), row, strict=True)) for row in found), drafter)
+
+    def remember(self, drafter: str, rejection: Rejection) -> None:
+        """Put a rejection before the earlier ones, and forget the oldest."""
+        told = rejection_row(rejection)
+        self.db.execute(
+            "INSERT INTO rejections (drafter, slot, reason, words) VALUES (?, ?, ?, ?)",
+            (drafter, told["slot"], told["reason"], told["words"]),
+        )
+        self.db.execute(
+            "DELETE FROM rejections WHERE drafter = ? AND sequence NOT IN "
+            "(SELECT sequence FROM rejections WHERE drafter = ? ORDER BY sequence DESC LIMIT ?)",
+            (drafter, drafter, MOST_REJECTIONS),
         )
 
     def set_paused(self, drafter: str, reason: str | None) -> None:

@@ -28,9 +28,19 @@ from galley.retry import (
 )
 from galley.runs import Origin, RejectReason, Run, RunKey, RunMessage, SkipReason, Status, Usage
 from galley.schedules import ScheduleDefinition, Schedules, SchedulesUnavailable
-from galley.store import Approve, Limits, Reject, Settled, Store, StoreBusy, UnreadableRow
+from galley.store import (
+    MOST_WORDS,
+    Approve,
+    Limits,
+    Memory,
+    Reject,
+    Rejection,
+    Settled,
+    Store,
+    StoreBusy,
+    UnreadableRow,
+)
 from galley_cli.local.bucket import FolderBucket
-from rejections import MOST_WORDS_CHARS
 from shapes.shape import Assignment, Material
 from support.outside import SLOT, FixedSchedules, RecordingQueue, message, schedule
 from writing import Answer, Brief
@@ -273,7 +283,7 @@ def test_nothing_new_is_empty_and_costs_no_call(bench: Bench, monkeypatch: pytes
     assert bench.deliver() == Done()
     assert (bench.row().status, bench.row().detail) == (Status.EMPTY, "no mail")
     assert (bench.model.calls, pending(bench.store)) == (0, 0)
-    assert bench.store.cursors("daily-digest") == {"inbox": {"etag": "1"}}
+    assert bench.store.memory("daily-digest").cursors == {"inbox": {"etag": "1"}}
 
 
 @pytest.mark.guarantee("G6")
@@ -290,11 +300,11 @@ def test_g6_a_cursor_moves_only_with_the_draft_made_from_it(
     collects(monkeypatch, reads)
     bench.model.script = [failure, ANSWER]
     bench.deliver()
-    assert bench.store.cursors("daily-digest") == {}
+    assert bench.store.memory("daily-digest").cursors == {}
     later = SLOT + timedelta(hours=1)
     bench.at = later + MINUTE
     bench.deliver(message(slot=later))
-    assert bench.store.cursors("daily-digest") == dict(MATERIAL.cursors)
+    assert bench.store.memory("daily-digest").cursors == dict(MATERIAL.cursors)
     assert read == [{}, {}]
 
 
@@ -722,20 +732,23 @@ def test_g6_a_run_whose_sources_another_run_has_drafted_meanwhile_collects_anew(
     bench.at += MINUTE
     assert bench.deliver() == Done()
     assert collected == [{}, {}, {"inbox": {"through": 1}}]
-    assert bench.store.cursors("daily-digest") == {"inbox": {"through": 2}}
+    assert bench.store.memory("daily-digest").cursors == {"inbox": {"through": 2}}
 
 
-def test_the_cursors_are_read_once_and_only_by_shapes_that_keep_a_place(
+def test_what_earlier_runs_left_is_read_once_and_not_where_nobody_needs_it(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads: list[str] = []
-    monkeypatch.setattr(bench.store, "cursors", lambda drafter: reads.append(drafter) or {})
-    collects(monkeypatch, lambda assignment: Material(items=(ITEM,)))
+    monkeypatch.setattr(bench.store, "memory", lambda drafter: reads.append(drafter) or Memory())
+    collects(monkeypatch, lambda assignment: Material(nothing_new="nothing new"))
     bench.deliver()
     assert reads == []
     collects(monkeypatch, lambda assignment: Material(nothing_new=f"{assignment.cursors()}{assignment.cursors()}"))
     bench.deliver(message(slot=SLOT + MINUTE))
     assert reads == ["daily-digest"]
+    collects(monkeypatch, lambda assignment: Material(items=(ITEM,), figures=str(assignment.cursors())))
+    bench.deliver(message(slot=SLOT + 2 * MINUTE))
+    assert reads == ["daily-digest", "daily-digest"]
 
 
 def test_the_window_is_asked_for_only_by_shapes_that_need_it(bench: Bench, collected: list[Assignment]) -> None:
@@ -1042,23 +1055,31 @@ def test_the_model_is_told_why_the_latest_drafts_were_rejected_and_nothing_of_th
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collects(monkeypatch, lambda assignment: Material(items=(ITEM,)))
-    for number in range(8):
-        words = "" if number == 7 else f"{number}: the price\nis wrong {'x' * 2_000 if number == 6 else ''}"
+    for number in (7, *range(7)):
+        words = "" if number == 6 else f"{number}: the price\nis wrong {'x' * 2_000 if number == 5 else ''}"
         decide(bench, SLOT + number * MINUTE, Reject(RejectReason.INACCURATE, words[:1_500]))
         if number == 5:
             decide(bench, SLOT + number * MINUTE + timedelta(seconds=30), Approve())
     bench.deliver(message(slot=SLOT + 60 * MINUTE, origin=Origin.BACKFILL))
 
     told = bench.model.briefs[-1].rejections
-    assert [rejection.slot for rejection in told] == [SLOT + number * MINUTE for number in (7, 6, 5, 4, 3)]
-    assert {rejection.reason for rejection in told} == {"inaccurate"}
-    assert (told[0].words, told[2].words) == ("", "5: the price is wrong")
-    assert len(told[1].words) == MOST_WORDS_CHARS
+    assert [rejection.slot for rejection in told] == [SLOT + number * MINUTE for number in (6, 5, 4, 3, 2)]
+    assert {rejection.reason for rejection in told} == {RejectReason.INACCURATE}
+    assert (told[0].words, told[2].words) == ("", "4: the price is wrong")
+    assert len(told[1].words) == MOST_WORDS
     assert bench.model.briefs[0].rejections == ()
 
 
-def test_a_run_with_nothing_new_does_not_ask_what_was_rejected(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    collects(monkeypatch, lambda assignment: Material(nothing_new="nothing new"))
-    monkeypatch.setattr(type(bench.store), "history", lambda *_, **__: pytest.fail("it need not be asked"))
+def test_a_rejection_that_cannot_be_read_stops_no_draft_and_is_named_beside_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Rejection(SLOT, RejectReason.TONE, "too loud")
+    monkeypatch.setattr(
+        bench.store, "memory", lambda drafter: Memory(rejections=(told,), unreadable=("a rejection: 5",))
+    )
+    collects(monkeypatch, lambda assignment: Material(items=(ITEM,)))
     assert bench.deliver() == Done()
-    assert bench.row().status is Status.EMPTY
+    assert bench.model.briefs[-1].rejections == (told,)
+    stored = bench.store.draft(KEY)
+    assert stored is not None
+    assert "the model was not told why an earlier draft was rejected: a rejection: 5" in stored.draft.warnings

@@ -216,7 +216,7 @@ def test_g6_a_draft_that_is_stored_at_the_second_try_moves_its_cursors_too(
     monkeypatch.setattr(store, "store", busy_once)
     assert deliver(SLOT + MINUTE) == Done()
     assert row(store).status is Status.PENDING
-    assert store.cursors("daily-digest") == {"inbox": {"through": "2026-11-27T05:00:00Z"}}
+    assert store.memory("daily-digest").cursors == {"inbox": {"through": "2026-11-27T05:00:00Z"}}
 
 
 @pytest.mark.guarantee("G1")
@@ -267,17 +267,17 @@ def test_an_empty_run_moves_its_cursors_on_from_where_they_were(
         ended = store.run(RunKey("daily-digest", slot))
         assert ended is not None
         assert ended.status is Status.EMPTY
-        assert store.cursors("daily-digest") == {"inbox": {"through": through}}
+        assert store.memory("daily-digest").cursors == {"inbox": {"through": through}}
 
 
 def test_an_empty_run_that_keeps_no_cursors_reads_none(
     store: Store, deliver: Callable[..., Done | ComesBack], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unasked(drafter: str) -> None:
-        raise AssertionError("nobody needs the cursors")
+        raise AssertionError("nobody needs what earlier runs left")
 
     finds_nothing(monkeypatch, {})
-    monkeypatch.setattr(store, "cursors", unasked)
+    monkeypatch.setattr(store, "memory", unasked)
     assert deliver(SLOT + MINUTE) == Done()
     assert row(store).status is Status.EMPTY
 

@@ -90,7 +90,7 @@ def _draft(store: SqliteStore, drafter: str, number: int) -> None:
     )
     assert isinstance(outcome, Claimed), outcome
     draft = Draft(DRAFT.title, f"{number} " * 1_000, DRAFT.items, (), DRAFT.model)
-    cursors, read = {**CURSORS, "last": {"n": number}}, store.cursors(drafter)
+    cursors, read = {**CURSORS, "last": {"n": number}}, store.memory(drafter).cursors
     stored = store.store(outcome.run, draft, cursors, Bill(cost_nanousd=COST), now=NOW, read=read)
     assert isinstance(stored, Settled), stored
 

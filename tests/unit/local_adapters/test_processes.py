@@ -65,7 +65,7 @@ def test_processes_draft_beside_each_other_and_lose_nothing(state: StateDirector
     for drafter in drafters:
         assert [run.status for run in all_runs(store, drafter)] == [Status.PENDING] * 30
         assert store.drafter(drafter).pending == 30
-        assert store.cursors(drafter)["last"] == {"n": 29}
+        assert store.memory(drafter).cursors["last"] == {"n": 29}
     assert disagreements(state.root) == []
 
 
@@ -121,7 +121,7 @@ def test_a_process_killed_at_any_moment_loses_nothing_that_was_acknowledged_and_
             text = store.draft(key)
             assert text is not None
             assert text.body.startswith(f"{(key.slot - later(0).slot) // timedelta(days=1)} ")
-        assert store.cursors(drafter).keys() >= CURSORS.keys()
+        assert store.memory(drafter).cursors.keys() >= CURSORS.keys()
         _whole(bucket, f"{drafter}/latest", at_least=int(said["put"][-1]) if said["put"] else None)
         with state.read() as db:
             kept = {row[0] for row in db.execute("SELECT body FROM messages WHERE message_group = ?", (drafter,))}

@@ -51,7 +51,7 @@ def test_a_text_that_somebody_put_there_by_hand_is_not_written_over(store: Sqlit
 
     with pytest.raises(RowsDisagree, match="has a text already"):
         store.store(run, DRAFT, CURSORS, BILL, now=NOW)
-    assert (store.run(run.key), store.cursors(DIGEST)) == (run, {})
+    assert (store.run(run.key), store.memory(DIGEST).cursors) == (run, {})
     stored = store.draft(run.key)
     assert stored is not None
     assert stored.title == "By hand"

@@ -63,6 +63,34 @@ Cursor = Mapping[str, object]
 NO_CURSORS: Mapping[str, Cursor] = MappingProxyType({})
 
 
+MOST_REJECTIONS = 5
+"""So many of a drafter's latest rejections are remembered."""
+MOST_WORDS = 300
+"""How many characters of a reviewer's words are remembered with a rejection; the run's row keeps them whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why a reviewer said no to the draft of a slot, on one line; ``words`` may be empty."""
+
+    slot: datetime
+    reason: RejectReason
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a drafter's runs know of the earlier ones.
+
+    ``cursors`` holds each source's, as stored with the last draft made from it. ``rejections`` are the latest ones, at
+    most ``MOST_REJECTIONS``, the last one first. ``unreadable`` names those of them that could not be read.
+    """
+
+    cursors: Mapping[str, Cursor] = field(default_factory=dict)
+    rejections: tuple[Rejection, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What bounds a drafter: undecided drafts, and money for each UTC day. Money is in nano-dollars.
@@ -400,7 +428,8 @@ class Store(Protocol):
         """Pending -> approved or rejected, once, for the version and the text hash that the reviewer read.
 
         The place at the gate is given back. With an edit the run's ``text_hash`` is the edit's, and the edit is kept
-        beside the original; an edit that changes nothing is none.
+        beside the original; an edit that changes nothing is none. A rejection comes into the drafter's memory with it,
+        in the place of the oldest one there; of several at one moment none is lost.
 
         Raises:
             ValueError: when an edit has a title without a body, or a body without a title.
@@ -457,8 +486,12 @@ class Store(Protocol):
         """Return the run's text, with the reviewer's edit where there is one."""
         ...
 
-    def cursors(self, drafter: str) -> Mapping[str, Cursor]:
-        """Return each source's cursor, as stored with the last draft made from it."""
+    def memory(self, drafter: str) -> Memory:
+        """Return the cursors of the drafter's sources and its latest rejections.
+
+        Raises:
+            NeverSucceeds: ``invalid_cursor``, when a cursor cannot be read.
+        """
         ...
 
     def drafter(self, drafter: str) -> DrafterState:

@@ -29,6 +29,7 @@ from galley.runs import (
     iso_week,
 )
 from galley.store import (
+    MOST_WORDS,
     NO_CURSORS,
     AlreadyThere,
     Approve,
@@ -40,10 +41,11 @@ from galley.store import (
     Expire,
     Limits,
     Reject,
+    Rejection,
     Supersede,
     Withdrawal,
 )
-from galley.texts import clip
+from galley.texts import clip, one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,8 @@ class Change:
 
     ``committed`` is what the spend of ``after.spend_day`` rises by (or falls, below zero), in nano-dollars.
     ``counters`` are what the week of the slot rises by. ``edit`` is the title and the body that a reviewer put in the
-    place of those that were read, to be kept beside them; None without an edit.
+    place of those that were read, to be kept beside them; None without an edit. ``rejection`` is what the drafter
+    remembers of a no; None without one.
     """
 
     before: Run | None
@@ -60,6 +63,7 @@ class Change:
     committed: int = 0
     counters: Mapping[str, int] = field(default_factory=dict)
     edit: tuple[str, str] | None = None
+    rejection: Rejection | None = None
 
     def __post_init__(self) -> None:
         here = None if self.before is None else self.before.status
@@ -227,7 +231,8 @@ def decide(
             decision = Decision(reviewer, _second(now), read_hash, reason=reason, words=words)
             after = replace(decided, status=Status.REJECTED, reason=str(reason), decision=decision)
             names = week_counters(after)
-            return Change(seen, after, counters=_counted(*names, minutes_to_decision=minutes))
+            told = Rejection(seen.slot, reason, one_line(words, MOST_WORDS))
+            return Change(seen, after, counters=_counted(*names, minutes_to_decision=minutes), rejection=told)
         case Approve():
             edit = edit_of(verdict)
             if edit is not None and text_hash(*edit, seen.attachments_hash) == read_hash:

@@ -7,6 +7,7 @@
 | `DRAFTER#<drafter>` | `STATE`        | `pending`, and `paused` with its reason                                 |
 | `DRAFTER#<drafter>` | `WEEK#<week>`  | the counters of an ISO week                                             |
 | `DRAFTER#<drafter>` | `SOURCE#<id>`  | the source's cursor, as JSON text                                       |
+| `DRAFTER#<drafter>` | `REJECTIONS`   | the latest ones, `latest_1` (the last) to `latest_5`                     |
 | `DRAFTER#<drafter>` | `SPEND#<day>`  | `committed`: nano-dollars spent and reserved on a UTC day; `expires`     |
 | `SCHEDULES`         | `<schedule>`   | the schedule as the sweep last read it, and `swept_until`;              |
 |                     |                | of a deleted one `forgotten` and `expires`                              |
@@ -20,6 +21,7 @@ as it is, and the change is worked out again from that: no read comes before a w
 
 import base64
 import hashlib
+import itertools
 import json
 import random
 import time
@@ -38,6 +40,7 @@ from galley.retry import NeverSucceeds, RetryLater, backoff
 from galley.rules import NO_RULES, Rules
 from galley.runs import Run, RunKey, RunMessage, SkipReason, Status
 from galley.store import (
+    MOST_REJECTIONS,
     NO_CURSORS,
     AlreadyThere,
     Approve,
@@ -53,11 +56,13 @@ from galley.store import (
     Gated,
     LeaseLost,
     Limits,
+    Memory,
     NoSuchRun,
     OverBudget,
     Page,
     Paused,
     Reject,
+    Rejection,
     RowsDisagree,
     Settled,
     StoreBusy,
@@ -75,8 +80,10 @@ from galley.store.rows import (
     partition_of_runs,
     read_cursor,
     read_draft,
+    read_rejections,
     read_run,
     read_schedule,
+    rejection_row,
     run_row,
     schedule_row,
     slot_of_row,
@@ -300,14 +307,18 @@ class DynamoStore:
         row = self._get(_text_key(key))
         return None if row is None else read_draft(row)
 
-    def cursors(self, drafter: str) -> Mapping[str, Cursor]:
-        """Return each source's cursor, as stored with the last draft made from it."""
-        query = _query(self._table, "pk = :pk AND begins_with(sk, :source)", pk=_drafter_pk(drafter), source=_SOURCE)
-        return {
+    def memory(self, drafter: str) -> Memory:
+        """Return the cursors of the drafter's sources and its latest rejections; by their names they lie together."""
+        condition = "pk = :pk AND sk BETWEEN :first AND :last"
+        query = _query(self._table, condition, pk=_drafter_pk(drafter), first=_REJECTIONS, last=_AFTER_SOURCES)
+        rows = {row["sk"]: row for row in map(_plain_row, self._all(query))}
+        told = rows.pop(_REJECTIONS, {})
+        cursors = {
             source: read_cursor(row.get("cursor"), f"cursor of source {source!r} of {drafter}")
-            for row in map(_plain_row, self._all(query))
-            if (source := row["sk"].removeprefix(_SOURCE))
+            for sk, row in rows.items()
+            if sk.startswith(_SOURCE) and (source := sk.removeprefix(_SOURCE))
         }
+        return Memory(cursors, *read_rejections((told[name] for name in _LATEST if told.get(name)), drafter))
 
     def drafter(self, drafter: str) -> DrafterState:
         """Return the drafter's gate as it is now."""
@@ -396,7 +407,8 @@ class DynamoStore:
             if isinstance(change, Conflict):
                 return change
             text = [] if change.edit is None else [self._edit(key, *change.edit)]
-            writes = [self._run(change), *self._place_back(change), *text, *self._week(change)]
+            told = [] if change.rejection is None else [self._rejected(key.drafter, change.rejection)]
+            writes = [self._run(change), *self._place_back(change), *text, *told, *self._week(change)]
             match self._commit(writes, now):
                 case None:
                     return Settled(change.after)
@@ -539,6 +551,21 @@ class DynamoStore:
         update["ConditionExpression"] = "attribute_exists(pk)"
         return _Write(_Part.TEXT, {"Update": self._on(_text_key(key), update)})
 
+    def _rejected(self, drafter: str, rejection: Rejection) -> _Write:
+        """Put a rejection before the earlier ones, and the oldest out.
+
+        Each moves a place on as it stands at that moment, the oldest first, so nothing need be read; of two rejections
+        at once the one that comes first is moved by the other.
+        https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.UpdateExpressions.html
+        """
+        places = itertools.pairwise(reversed(_LATEST))
+        moved = [f"{older} = if_not_exists({newer}, :none)" for older, newer in places]
+        update = {
+            "UpdateExpression": f"SET {', '.join([*moved, f'{_LATEST[0]} = :told'])}",
+            "ExpressionAttributeValues": _attributes({":none": {}, ":told": rejection_row(rejection)}),
+        }
+        return _Write(_Part.OTHER, {"Update": self._on(_rejections_key(drafter), update)})
+
     def _put(self, row: Row) -> _Write:
         return _Write(_Part.OTHER, {"Put": {"TableName": self._table, "Item": _attributes(row)}})
 
@@ -617,6 +644,10 @@ class DynamoStore:
 
 
 _SOURCE = "SOURCE#"
+_AFTER_SOURCES = "SOURCE$"
+"""Sorts after each source's row, whatever the source is called."""
+_REJECTIONS = "REJECTIONS"
+_LATEST = tuple(f"latest_{place}" for place in range(1, MOST_REJECTIONS + 1))
 _SCHEDULES = "SCHEDULES"
 _BUSY_REASONS = {"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"}
 
@@ -728,6 +759,10 @@ def _spend_key(drafter: str, day: str) -> Row:
 
 def _source_key(drafter: str, source: str) -> Row:
     return {"pk": _drafter_pk(drafter), "sk": f"{_SOURCE}{source}"}
+
+
+def _rejections_key(drafter: str) -> Row:
+    return {"pk": _drafter_pk(drafter), "sk": _REJECTIONS}
 
 
 def _state(drafter: str, row: Row | None) -> DrafterState:

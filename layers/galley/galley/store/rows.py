@@ -5,7 +5,7 @@ None is left out. Instants are text in UTC, ``2026-03-29T05:00:00Z``.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any
@@ -19,7 +19,16 @@ from galley.retry import NeverSucceeds
 from galley.rules import Rules
 from galley.runs import Run, RunKey, Status
 from galley.schedules import ScheduleDefinition
-from galley.store import NOTHING_NOTED, Asked, Cursor, StoredDraft, SweptDrafter, SweptSchedule, UnreadableRow
+from galley.store import (
+    NOTHING_NOTED,
+    Asked,
+    Cursor,
+    Rejection,
+    StoredDraft,
+    SweptDrafter,
+    SweptSchedule,
+    UnreadableRow,
+)
 from galley.texts import clip
 
 Row = dict[str, Any]
@@ -28,6 +37,7 @@ _RUN_ROWS = "RUN#"
 _RUN = TypeAdapter(Run)
 _RULES = TypeAdapter(Rules)
 _DRAFT = TypeAdapter(Draft)
+_REJECTION = TypeAdapter(Rejection)
 _DEFINITION = TypeAdapter(ScheduleDefinition)
 _NOTED = TypeAdapter(dict[str, SweptDrafter])
 
@@ -117,6 +127,24 @@ def read_cursor(text: object, where: str) -> Cursor:
             "invalid_cursor", f"{where} is {clip(repr(text), 100)}, not a JSON object; put back what it was"
         )
     return cursor
+
+
+def rejection_row(rejection: Rejection) -> Row:
+    """Return a rejection as a row, or as a part of one."""
+    return {"slot": format_instant(rejection.slot), "reason": str(rejection.reason), "words": rejection.words}
+
+
+def read_rejections(rows: Iterable[object], drafter: str) -> tuple[tuple[Rejection, ...], tuple[str, ...]]:
+    """Return the rejections in a drafter's rows, and those that are none, named: they are only told to the model."""
+    found: list[Rejection] = []
+    unreadable: list[str] = []
+    for row in rows:
+        try:
+            read = _REJECTION.validate_python(row)
+            found.append(replace(read, slot=in_utc(read.slot)))
+        except (ValidationError, ValueError):
+            unreadable.append(f"{clip(repr(row), 100)} is no rejection of a draft of {drafter}")
+    return tuple(found), tuple(unreadable)
 
 
 def schedule_row(swept: SweptSchedule) -> Row:
