@@ -17,6 +17,7 @@ from galley.runs import RunKey, RunMessage
 from galley.store import Cursor, Memory
 from galley.texts import clip_bytes
 from grounding import told
+from quantities import exact
 from rejected_drafts import StoredRejections
 from shapes import digest, monitor, report, sync
 from shapes.shape import Assignment, Material, Shape
@@ -72,6 +73,7 @@ def brief_of(drafter: Drafter, material: Material, slot: datetime, memory: Memor
         instructions=drafter.instructions,
         items=material.items,
         figures=material.figures,
+        values=tuple(reading for figure in material.values for reading in exact(figure.value, figure.unit)),
         slot=slot,
         model=drafter.model,
         max_input_tokens=drafter.max_input_tokens,

@@ -17,7 +17,16 @@ from enum import StrEnum
 from dates_and_times import Day, Timed, dates, day_of, times
 from galley.drafts import Item
 from galley.texts import CUT_MARK
-from quantities import Quantity, Reading, Values, in_other_words, plain_digits, quantities
+from quantities import (
+    ANY_MARK,
+    POINT,
+    Quantity,
+    Reading,
+    Values,
+    in_other_words,
+    plain_digits,
+    quantities,
+)
 
 MOST_FINDINGS = 20
 """So many findings of one kind are named; the rest are counted."""
@@ -127,22 +136,39 @@ def around(text: str, start: int, end: int) -> str:
 
 
 class Facts:
-    """The numbers, dates and times that a draft may tell: those of its items, its figures and its assignment."""
+    """The numbers, dates and times that a draft may tell: those of its items, its figures and its assignment.
 
-    def __init__(self, items: Sequence[Item], figures: str, assignment: Iterable[str], slot: datetime) -> None:
+    ``values`` are the numbers in the figures, exact. Where a figure or an item shows one of them rounded, what counts
+    is the exact one, in its unit: 2.45 is shown as 2.5, and is not 3.
+    """
+
+    def __init__(
+        self,
+        items: Sequence[Item],
+        figures: str,
+        assignment: Iterable[str],
+        slot: datetime,
+        values: Sequence[Reading] = (),
+    ) -> None:
         self._names: set[str] = set()
         self._days = {day_of(slot.date()), day_of(slot.date() - timedelta(days=1))}
         self._times = {(slot.hour, slot.minute)}
         self._shown: set[Decimal] = set()
         self._by_unit: defaultdict[str, set[Decimal]] = defaultdict(set, s={_HOURS_OF_A_DAY, _DAYS_OF_A_WEEK})
         self._scales: tuple[Decimal, ...] = ()
+        self._exact: dict[str, Values] = {}
         assigned = tuple(assignment)
         for text in assigned:
             self._read(text)
         self._scales = tuple(
             {_SCALES[found[1].casefold()] for text in (figures, *assigned) for found in _IN.finditer(text)}
         )
-        self._read(figures)
+        for reading in values:
+            self._take(reading)
+        self._exact = {
+            unit: Values(one.value for one in values if one.unit == unit) for unit in {one.unit for one in values}
+        }
+        self._read(figures, POINT)
         for item in items:
             self._names.add(item.id.casefold())
             for text in (item.title, item.text, item.source, item.author or ""):
@@ -196,7 +222,12 @@ class Facts:
             return True
         return roughly and values.within(value, min(_last_digit(value, step), value * _ROUGHLY))
 
-    def _read(self, text: str) -> None:
+    def _is_exact(self, reading: Reading) -> bool:
+        """Tell whether a number of a source is one that is known exactly, rounded."""
+        values = self._exact.get(reading.unit)
+        return values is not None and values.round_to(reading.value, reading.step * reading.factor)
+
+    def _read(self, text: str, decimal_marks: str = ANY_MARK) -> None:
         text = plain_digits(text)
         spans: list[tuple[int, int]] = []
         for dated in dates(text):
@@ -209,23 +240,28 @@ class Facts:
                 self._times.add((timed.hour + 12, timed.minute))
         in_percent = _PERCENT_HEAD.search(text) is not None
         within = _Spans(spans)
-        for quantity in quantities(text):
+        for quantity in quantities(text, decimal_marks):
             if quantity.start in within:
                 continue
             self._names.update(_names_of_source(text, quantity))
+            if any(map(self._is_exact, quantity.readings)):
+                continue
             for reading in quantity.readings or quantity.parts:
-                self._take(reading, in_percent)
+                self._take_as_written(reading, in_percent)
         for reading in in_other_words(text):
-            self._take(reading, in_percent)
+            self._take_as_written(reading, in_percent)
 
-    def _take(self, reading: Reading, in_percent: bool) -> None:
+    def _take_as_written(self, reading: Reading, in_percent: bool) -> None:
+        self._take(reading)
+        if not reading.unit and (in_percent or reading.shown % 1):
+            self._by_unit["%"].add(reading.shown)
+
+    def _take(self, reading: Reading) -> None:
         self._shown.add(reading.shown)
         self._by_unit[reading.unit].add(reading.value)
         for scale in () if reading.unit else self._scales:
             self._shown.add(reading.shown * scale)
             self._by_unit[""].add(reading.shown * scale)
-        if not reading.unit and (in_percent or reading.shown % 1):
-            self._by_unit["%"].add(reading.shown)
         if not reading.unit and reading.shown < 2:
             self._by_unit["%"].add(reading.shown * 100)  # a share
 

@@ -131,10 +131,14 @@ def plain_digits(text: str) -> str:
     return _DIGITS.sub(lambda found: str(decimal(found[0])), text)
 
 
-def quantities(text: str) -> Iterator[Quantity]:
+ANY_MARK, POINT = ".,", "."
+"""What may stand before decimals: in a text of unknown origin, and in one that code wrote in English."""
+
+
+def quantities(text: str, decimal_marks: str = ANY_MARK) -> Iterator[Quantity]:
     """Return each number of a text, written in digits or, in English, in words; ``one`` is no number."""
     found = [(one.start(), one) for one in _CORE.finditer(text)]
-    digits = [_in_digits(text, one, cores=found, at=at) for at, (_, one) in enumerate(found)]
+    digits = [_in_digits(text, one, decimal_marks, cores=found, at=at) for at, (_, one) in enumerate(found)]
     words = [
         Quantity(
             one.start(),
@@ -149,6 +153,18 @@ def quantities(text: str) -> Iterator[Quantity]:
     return iter(sorted((*digits, *words), key=lambda quantity: quantity.start))
 
 
+def exact(value: Decimal, unit: str) -> tuple[Reading, ...]:
+    """Return what a number that code computed may be read as; ``unit`` is what stands behind it, "" for nothing.
+
+    Its sign is left out, as it is in a text: "fell by 4". One that is too large to be compared has no reading.
+    """
+    amount = abs(value)
+    if amount.adjusted() > _LARGEST:
+        return ()
+    readings = (_reading((amount, _ONE), found) for found in _units_after(f" {unit.strip()}", 0))
+    return tuple(reading for reading in readings if reading.value.adjusted() <= _LARGEST)
+
+
 def in_other_words(text: str) -> Iterator[Reading]:
     """Return the numbers from two to fifteen that are written in German, French, Spanish or Italian words."""
     for found in _IN_OTHER_WORDS.finditer(text):
@@ -160,8 +176,10 @@ def _worth(found: re.Match[str]) -> Decimal:
     return Decimal(tens * (100 if found[3] else 1))
 
 
-def _in_digits(text: str, core: re.Match[str], *, cores: list[tuple[int, re.Match[str]]], at: int) -> Quantity:
-    values = tuple(_values(core[0]))
+def _in_digits(
+    text: str, core: re.Match[str], decimal_marks: str, *, cores: list[tuple[int, re.Match[str]]], at: int
+) -> Quantity:
+    values = tuple(_values(core[0], decimal_marks))
     readings = _measured(text, core.start(), core.end(), values)
     if at + 1 < len(cores):
         # "12 to 15 million": what stands behind the second is said of the first too.
@@ -177,7 +195,7 @@ def _in_digits(text: str, core: re.Match[str], *, cores: list[tuple[int, re.Matc
     return Quantity(core.start(), core.end(), core[0], readings, tuple(Reading(Decimal(part), _ONE) for part in row))
 
 
-def _values(core: str) -> Iterator[tuple[Decimal, Decimal]]:
+def _values(core: str, decimal_marks: str) -> Iterator[tuple[Decimal, Decimal]]:
     """Return what a row of digits and separators may be worth, each with what its last digit is worth."""
     parts = _SEPARATOR.split(core)
     marks = _SEPARATOR.findall(core)
@@ -187,9 +205,9 @@ def _values(core: str) -> Iterator[tuple[Decimal, Decimal]]:
         yield Decimal(core), _ONE
         return
     grouped = parts[0] not in ("", "0") and len(parts[0]) <= 3 and all(len(part) in (2, 3) for part in parts[1:])
-    if grouped and len(set(marks)) == 1 and len(parts[-1]) == 3:
+    if grouped and len(set(marks)) == 1 and len(parts[-1]) == 3 and marks[0] != decimal_marks:
         yield Decimal("".join(parts)), _ONE
-    if marks[-1] in ".," and marks.count(marks[-1]) == 1 and len(set(marks[:-1])) <= 1:
+    if marks[-1] in decimal_marks and marks.count(marks[-1]) == 1 and len(set(marks[:-1])) <= 1:
         if len(marks) > 1 and (len(parts[0]) > 3 or not all(len(part) in (2, 3) for part in parts[1:-1])):
             return
         yield Decimal(f"{''.join(parts[:-1])}.{parts[-1]}"), _ONE.scaleb(-len(parts[-1]))

@@ -20,6 +20,7 @@ from galley.store import Rejection
 from galley.texts import clip, counted, listed
 from grounding import Facts, Finding, Kind, Passage, Place, around, told, ungrounded
 from inert import Inert, Own, defang, hosts_of, inert_line, inert_text, mailboxes_in, plain_line, target
+from quantities import Reading
 
 OFFLINE = "offline"
 """The name of the model that is none: an extract of the items."""
@@ -44,7 +45,8 @@ class Brief:
     """What a draft is to be made of.
 
     ``instructions`` and ``figures`` (Markdown that code computed, "" if none) are trusted; ``items`` are not. They
-    stand in the order of their importance: what does not fit is left out from the end. ``slot`` is in UTC.
+    stand in the order of their importance: what does not fit is left out from the end. ``values`` are the numbers that
+    the figures show, exact, as far as they are known. ``slot`` is in UTC.
     ``max_output_tokens`` bounds what the model thinks and writes together. ``rejections`` are the drafter's latest
     ones, the last one first; what reviewers wrote is data like the items.
     """
@@ -59,6 +61,7 @@ class Brief:
     model: str
     max_input_tokens: int
     max_output_tokens: int
+    values: tuple[Reading, ...] = ()
     rejections: tuple[Rejection, ...] = ()
 
 
@@ -219,7 +222,7 @@ def compose(writing: Writing, brief: Brief) -> Composed:
         lines = [_source(item, own, note=_NOT_READ if item.id in writing.left_out else "") for item in brief.items]
         notes += _about_items(lines, brief)
         blocks += ["## Sources", "\n".join(line.markdown for line in lines)]
-    facts = Facts(brief.items, brief.figures, (brief.title, brief.instructions), brief.slot)
+    facts = Facts(brief.items, brief.figures, (brief.title, brief.instructions), brief.slot, brief.values)
     findings += ungrounded(passages, facts)
     findings.sort(key=lambda finding: finding.place.section)
     return Composed(title.markdown or brief.title, "\n\n".join(blocks) + "\n", tuple(findings), tuple(notes))

@@ -26,6 +26,7 @@ from drafter import Drafter
 from galley.bucket import Bucket
 from galley.instants import format_instant
 from galley.runs import RunMessage, read_message
+from quantities import exact
 from shapes import report
 from shapes.shape import Assignment
 from sources.fetch import fetch
@@ -141,6 +142,7 @@ class ObviousWay:
             instructions=drafter.instructions,
             items=material.items,
             figures=material.figures,
+            values=tuple(reading for figure in material.values for reading in exact(figure.value, figure.unit)),
             slot=message.slot,
             model=drafter.model,
             max_input_tokens=drafter.max_input_tokens,

@@ -3,11 +3,13 @@
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
 
 from galley.drafts import Item
 from grounding import MOST_FINDINGS, Facts, Kind, Passage, Place, told, ungrounded
+from quantities import exact
 from support.briefs import SLOT, an_item
 
 SAID = ("Morning mail", "Write about the 3 most important ones.")
@@ -143,6 +145,61 @@ def test_one_figure_in_two_spellings_is_one(source: str, text: str) -> None:
 )
 def test_another_figure_is_found(source: str, text: str, named: str | None) -> None:
     assert found_in(text, source) == ([] if named is None else [named])
+
+
+def told_exactly(text: str, *values: tuple[str, str], figures: str = "", item: str = "") -> list[str]:
+    """Return what a text tells that neither these exact values do, nor what else stands in the figures and the item."""
+    exactly = [reading for value, unit in values for reading in exact(Decimal(value), unit)]
+    facts = Facts((an_item(title="", text=item, author=None),), figures, SAID, SLOT, exactly)
+    return [finding.what for finding in ungrounded([Passage(text, Place(1))], facts)]
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        ("2.4857142857", "", "2.49, 2.486, or about 2.5"),
+        ("2.45", "", "2.5 or 2.4 or 2"),
+        ("-70.6129", "%", "fell by 70.6 %, 70.61 percent, or 71%"),
+        ("-5.04", "percentage points", "down 5.0 percentage points"),
+        ("2500.5", "USD", "$2,500.50, $2,501, USD 2.5 thousand"),
+        ("0.154", "", "a rate of 0.15, or 15.4 %"),
+        ("90", "min", "90 minutes, or 1.5 hours"),
+        ("1234567", "thousand people", "1,234,567 thousand people, or 1.23 billion"),
+        ("1e30", "", "nothing that can be compared"),
+    ],
+)
+def test_an_exact_value_may_be_told_with_any_rounding_and_in_any_form_of_its_unit(
+    value: str, unit: str, text: str
+) -> None:
+    assert told_exactly(text, (value, unit)) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "figures", "text", "named"),
+    [
+        pytest.param("6.45", "", "mean 6.5", "7 of them", "7", id="rounded twice"),
+        pytest.param("2.45", "", "mean 2.5", "2.50", "2.50", id="more decimals than are so"),
+        pytest.param("84.1", "", "down 84.1", "84.1 %", "84.1 %", id="another unit"),
+        pytest.param("500", "USD", "500 USD", "€500", "€500", id="another currency"),
+        pytest.param("143093", "", "143,093", "143.1", "143.1", id="its comma read as a point"),
+        pytest.param("1", "", "143,093", "143.1", "143.1", id="the comma of another number read as a point"),
+    ],
+)
+def test_what_a_figure_shows_rounded_counts_as_the_exact_value_that_it_is(
+    value: str, unit: str, figures: str, text: str, named: str
+) -> None:
+    assert told_exactly(text, (value, unit), figures=figures) == [named]
+
+
+def test_the_item_that_tells_of_a_figure_adds_no_reading_to_it() -> None:
+    assert told_exactly("1.2 visits", ("1234", ""), item="Visits: 1,234") == ["1.2"]
+    assert told_exactly("1.2 visits", ("1235", ""), item="Visits: 1,234") == [], "no figure: as it may be meant"
+
+
+def test_what_stands_beside_the_exact_values_may_be_told_too() -> None:
+    figures = "2026-11-16 to 2026-11-22; 21 rows were read; 1,204.5 was the target of 3 of 7 shops"
+    said = "From 16 to 22 November 21 rows were read; 3 of 7 shops had a target of 1,204.5."
+    assert told_exactly(said, ("84.1", ""), figures=figures) == []
 
 
 @pytest.mark.parametrize("number", ["9" * 18, "9" * 19, "9" * 60, "0." + "9" * 17, "1,000,000,000,000,000", "0" * 18])

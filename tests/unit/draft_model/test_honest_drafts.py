@@ -8,6 +8,7 @@ missed.
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -17,6 +18,7 @@ import pytest
 from drafter import Drafter
 from galley.drafts import Item
 from grounding import Facts, Finding, Passage, Place, ungrounded
+from quantities import exact
 from shapes import report
 from shapes.shape import Assignment, Material, Window
 from sources import mail
@@ -197,12 +199,28 @@ def changed(sentence: str) -> Iterator[str]:
         yield f"{sentence[: digit.start()]}{(int(digit[0]) + 1) % 10}{sentence[digit.end() :]}"
 
 
-def facts_of(name: str) -> tuple[Facts, Sequence[str]]:
-    made, sentences, slot, said = CASES[name]
+def material_of(name: str) -> Material:
     if name != "mail" and not SHARED.is_dir():
         pytest.skip(f"no shared data at {SHARED}")
-    material = made()
-    return Facts(material.items, material.figures, said, slot), sentences
+    return CASES[name][0]()
+
+
+def facts_of(name: str) -> tuple[Facts, Sequence[str]]:
+    material = material_of(name)
+    _, sentences, slot, said = CASES[name]
+    values = tuple(reading for figure in material.values for reading in exact(figure.value, figure.unit))
+    return Facts(material.items, material.figures, said, slot, values), sentences
+
+
+def one_value_each(name: str) -> Iterator[tuple[Decimal, int, str]]:
+    """Return each value of a report's, without its sign, so many decimals to round it to, and its unit."""
+    for figure in material_of(name).values:
+        for places in range(4):
+            yield figure.value.copy_abs(), places, f" {figure.unit}" if figure.unit else ""
+
+
+def rounded(value: Decimal, places: int, rounding: str) -> Decimal:
+    return value.quantize(Decimal(1).scaleb(-places), rounding, Context(prec=60))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -217,3 +235,26 @@ def test_most_of_all_changed_digits_are_found(name: str, least: float) -> None:
     facts, sentences = facts_of(name)
     tried = [bool(found_in(one, facts)) for sentence in sentences for one in changed(sentence)]
     assert sum(tried) / len(tried) >= least
+
+
+@pytest.mark.parametrize("rounding", [ROUND_HALF_UP, ROUND_HALF_EVEN])
+@pytest.mark.parametrize("name", ["weather", "jobs"])
+def test_each_figure_of_a_report_may_be_told_to_any_decimal(name: str, rounding: str) -> None:
+    facts, _ = facts_of(name)
+    said = [f"It was {rounded(value, places, rounding):,f}{unit}." for value, places, unit in one_value_each(name)]
+    assert [sentence for sentence in said if found_in(sentence, facts)] == []
+
+
+@pytest.mark.parametrize("name", ["weather", "jobs"])
+def test_each_figure_of_a_report_that_is_one_off_in_its_last_digit_is_found(name: str) -> None:
+    """Unless another figure of the report rounds to it."""
+    facts, _ = facts_of(name)
+    values = [figure.value.copy_abs() for figure in material_of(name).values]
+    tried = 0
+    for value, places, unit in one_value_each(name):
+        last = Decimal(1).scaleb(-places)
+        for wrong in (rounded(value, places, ROUND_HALF_UP) + way for way in (last, -last)):
+            if wrong > 0 and all(abs(one - wrong) > last / 2 for one in values):
+                tried += 1
+                assert found_in(f"It was {wrong:,f}{unit}.", facts), wrong
+    assert tried > 100

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ from galley.store import (
     UnreadableRow,
 )
 from galley_cli.local.bucket import FolderBucket
-from shapes.shape import Assignment, Material
+from shapes.shape import Assignment, Figure, Material
 from support.outside import SLOT, FixedSchedules, RecordingQueue, message, schedule
 from writing import Answer, Brief
 
@@ -1008,6 +1009,20 @@ def test_a_changed_digit_and_a_foreign_link_are_the_only_warnings(
     assert stored is not None
     assert stored.draft.warnings == warnings
     assert "evil" not in stored.draft.body
+
+
+def test_the_words_are_checked_against_the_exact_values_of_the_figures(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mean = Figure(Decimal("6.45"), "", "Mean")
+    collects(monkeypatch, lambda assignment: Material(items=LINKED, figures="| Mean | 6.5 |", values=(mean,)))
+    bench.model.script = says("The mean was 6.45, or 6.5, and not 7.")
+    assert bench.deliver() == Done()
+    stored = bench.store.draft(KEY)
+    assert stored is not None
+    assert stored.draft.warnings == (
+        'a number that is in no source: 7 (section 1 "Week": The mean was 6.45, or 6.5, and not 7.)',
+    )
 
 
 def test_a_strict_drafters_draft_with_findings_fails_and_is_paid_for(

@@ -60,7 +60,7 @@ def markdown(part: Part, zone: str, changed: Sequence[str]) -> str:
     """Return the figures of one table; ``changed`` are lines on what was reported before."""
     blocks = [_about(part, zone), _overview(part)]
     blocks += [_grouped(part, result) for result in part.results if result.groups]
-    if 1 < len(part.each) <= (MOST_HOURS_SHOWN if part.every == "hour" else MOST_SHOWN):
+    if _is_shown_one_by_one(part):
         blocks.append(_one_by_one(part))
     if changed:
         blocks.append("Changed since it was reported:\n\n" + "\n".join(f"- {_cell(line)}" for line in changed))
@@ -76,7 +76,7 @@ def values(part: Part) -> Iterator[Figure]:
         for row in (result.total, *result.groups):
             name = result.metric.name if row is result.total else f"{result.metric.name}, {row.label}"
             yield from _values_of_row(name, result, row, periods)
-        for period, value in result.each.items():
+        for period, value in result.each.items() if _is_shown_one_by_one(part) else ():
             if value.amount is not None:
                 label = f"{result.metric.name}, {_label(part, period)}"
                 yield Figure(value.amount, result.unit, label)
@@ -155,6 +155,10 @@ def _compared(head: Sequence[str], rows: Iterable[tuple[Result, Sequence[str], R
             line += [result.shown(row.year_ago or Value(None)), result.change(row.now, row.year_ago)]
         lines.append([*line[: len(names)], *map(_cell, line[len(names) :])])
     return _table(lines)
+
+
+def _is_shown_one_by_one(part: Part) -> bool:
+    return 1 < len(part.each) <= (MOST_HOURS_SHOWN if part.every == "hour" else MOST_SHOWN)
 
 
 def _one_by_one(part: Part) -> str:
