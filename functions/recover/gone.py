@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from galley.contract import InvalidTick, read_tick
+from galley.instants import format_instant
 from galley.runs import RunKey
 from galley.schedule import InvalidSchedule
 from galley.schedules import ScheduleDefinition, ScheduleMissing, Schedules, ScheduleSummary, SchedulesUnavailable
@@ -51,7 +52,7 @@ def forget_gone(
             break
         try:
             if not _exists(schedules, swept.definition):
-                line = _line(name, _without_row(store, swept, now))
+                line = _line(f"schedule {name} is deleted", _without_row(store, swept, now))
                 store.forget_swept(name, now=now)
                 told.append(line)
         except (SchedulesUnavailable, StoreBusy, RowsDisagree) as error:
@@ -59,6 +60,17 @@ def forget_gone(
         except UnreadableRow as error:
             broken.append(f"{name}: {error}")
     return Gone(tuple(told), tuple(broken))
+
+
+def line_of_made_again(store: Store, swept: SweptSchedule, made: ScheduleDefinition) -> str:
+    """Return a line on a known schedule in whose place another one was made, under the same name.
+
+    Raises:
+        galley.store.StoreBusy: when the table gives no answer.
+        galley.store.UnreadableRow: when a row has the place of a run and the name of none.
+    """
+    what = f"schedule {made.name} was deleted and made again at {format_instant(made.created)}"
+    return _line(what, _without_row(store, swept, made.created))
 
 
 def _exists(schedules: Schedules, definition: ScheduleDefinition) -> bool:
@@ -69,10 +81,10 @@ def _exists(schedules: Schedules, definition: ScheduleDefinition) -> bool:
     return True
 
 
-def _without_row(store: Store, swept: SweptSchedule, now: datetime) -> Sequence[RunKey]:
-    """Return the runs since the schedule was last swept that have no row, oldest first."""
+def _without_row(store: Store, swept: SweptSchedule, until: datetime) -> Sequence[RunKey]:
+    """Return the runs since the schedule was last swept that have no row, oldest first, up to an instant."""
     try:
-        due = swept.definition.due(swept.swept_until, now + timedelta(microseconds=1))
+        due = swept.definition.due(swept.swept_until, until + timedelta(microseconds=1))
         drafters = read_tick(swept.definition.input).drafters
     except (InvalidSchedule, InvalidTick):
         return ()
@@ -87,10 +99,8 @@ def _missing(store: Store, drafter: str, due: Sequence[datetime]) -> Iterator[Ru
         yield from (RunKey(drafter, slot) for slot in due if slot not in with_row)
 
 
-def _line(name: str, missing: Sequence[RunKey]) -> str:
+def _line(what: str, missing: Sequence[RunKey]) -> str:
     if not missing:
-        return f"schedule {name} is deleted; each slot that it was due at has its row"
-    return (
-        f"schedule {name} is deleted; {counted(len(missing), 'run', 'runs')} without a row may have been due before: "
-        f"{listed(missing, MOST_NAMED)}"
-    )
+        return f"{what}; each slot that it was due at has its row"
+    runs = counted(len(missing), "run", "runs")
+    return f"{what}; {runs} without a row may have been due before: {listed(missing, MOST_NAMED)}"

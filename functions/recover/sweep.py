@@ -31,7 +31,7 @@ from galley.store import (
     SweptSchedule,
     UnreadableRow,
 )
-from gone import forget_gone
+from gone import forget_gone, line_of_made_again
 from silence import first_in_flight, silent_since
 
 SETTLING = timedelta(minutes=2)
@@ -92,7 +92,8 @@ def sweep(
     doing.note_where_it_stopped()
     gone = forget_gone(schedules, store, known.schedules, listed, now=now, is_out_of_time=doing.is_out_of_time)
     doing.broken += gone.broken
-    return doing.done(gone.told)
+    doing.gone += gone.told
+    return doing.done()
 
 
 def in_turn(listed: Iterable[ScheduleSummary], known: Iterable[SweptSchedule]) -> list[ScheduleSummary]:
@@ -126,6 +127,7 @@ class _Sweep:
     silent: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
     looked_at: list[str] = field(default_factory=list)
     is_cut_short: bool = False
 
@@ -172,8 +174,8 @@ class _Sweep:
         for swept in unnoted:
             self._note_or_name(swept)
 
-    def done(self, gone: tuple[str, ...]) -> Swept:
-        """Return what was done; ``gone`` are the lines on schedules that are deleted."""
+    def done(self) -> Swept:
+        """Return what was done."""
         return Swept(
             caught_up=tuple(self.caught_up),
             skipped=tuple(self.skipped),
@@ -181,7 +183,7 @@ class _Sweep:
             silent=tuple(self.silent),
             broken=tuple(self.broken),
             unfinished=tuple(self.unfinished),
-            gone=gone,
+            gone=tuple(self.gone),
         )
 
     def _schedule(self, summary: ScheduleSummary, known: SweptSchedule | None) -> None:
@@ -189,33 +191,48 @@ class _Sweep:
 
         What it was due for before the change comes first: once the new definition is noted, nobody knows those slots.
         So it is swept by its new one as soon as each of them has its row, at the latest when their grace is over. A
-        silence outlasts the change; its slots are counted anew.
+        silence outlasts the change; its slots are counted anew. One that was deleted meanwhile, and made again under
+        its name, is another schedule: what was known of the old one is forgotten, as it is of one that is gone.
         """
         horizon = (self.now - SETTLING).replace(microsecond=0) + timedelta(seconds=1)
-        if known is not None and known.definition.modified < summary.modified:
-            is_closed = self._closes(known, min(horizon, summary.modified))
-            if not is_closed:
-                return
-            known = self.noted[summary.name]
         if known is None or known.definition.summary != summary:
-            known = self._read_again(summary.arn, known)
+            definition = self.schedules.get(summary.arn)
+            if known is not None and known.definition.created < definition.created:
+                self._tell_made_again(known, definition)
+                known = None
+            if known is not None and known.definition.modified < summary.modified:
+                if not self._closes(known, horizon, summary.modified):
+                    return
+                known = self.noted[summary.name]
+            known = self._known_as(definition, known)
             self._note(known)
         self._advance(known, horizon)
 
-    def _read_again(self, arn: str, known: SweptSchedule | None) -> SweptSchedule:
-        definition = self.schedules.get(arn)
+    def _tell_made_again(self, known: SweptSchedule, made: ScheduleDefinition) -> None:
+        """Tell what is left open of the schedule that was deleted; a row that cannot be read does not hold up the new.
+
+        It is told before it is noted: at least once, as a silence is.
+        """
+        try:
+            self.gone.append(line_of_made_again(self.store, known, made))
+        except UnreadableRow as error:
+            self.broken.append(f"{made.name}: {error}")
+
+    @staticmethod
+    def _known_as(definition: ScheduleDefinition, known: SweptSchedule | None) -> SweptSchedule:
+        """Return what is known of a schedule by the definition that was read now."""
         since = max(definition.created, definition.modified)
         if known is None:
             return SweptSchedule(definition, since)
         return replace(known, definition=definition, swept_until=max(known.swept_until, since))
 
-    def _closes(self, swept: SweptSchedule, end: datetime) -> bool:
+    def _closes(self, swept: SweptSchedule, horizon: datetime, end: datetime) -> bool:
         """Give the slots before a schedule's change their outcomes; tell whether each has its row now.
 
-        A definition that cannot be read was due at none.
+        Those past the horizon are given theirs by a later sweep. A definition that cannot be read was due at none.
         """
         try:
-            return not swept.definition.due(swept.swept_until, end) or self._advance(swept, end) >= end
+            return not swept.definition.due(swept.swept_until, end) or self._advance(swept, min(horizon, end)) >= end
         except (InvalidSchedule, InvalidTick):
             return True
 

@@ -2,18 +2,19 @@
 
 import json
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from galley.schedules import ScheduleDefinition, ScheduleSummary, SchedulesUnavailable
-from galley.store import Claimed, Limits, Store, StoreBusy, SweptSchedule
+from galley.store import Claimed, Limits, Store, StoreBusy, SweptSchedule, UnreadableRow
 from support.outside import SLOT, FixedSchedules, RecordingQueue, message, schedule
 from sweep import Swept, sweep
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 NOTHING = Swept((), (), (), (), ())
-HOURLY = schedule("Hourly", expression="cron(0 * * * ? *)", timezone="UTC", created=SLOT, modified=SLOT)
+HOURLY_FIELDS = {"expression": "cron(0 * * * ? *)", "timezone": "UTC", "created": SLOT, "modified": SLOT}
+HOURLY = schedule("Hourly", **HOURLY_FIELDS)
 
 
 def swept(store: Store, schedules: FixedSchedules, hours: float, *, minutes_left: float = 5) -> Swept:
@@ -63,6 +64,51 @@ def test_g9_no_slot_is_invented_between_a_deletion_and_a_new_schedule_of_that_na
     later = schedule("Hourly", expression="cron(0 * * * ? *)", created=SLOT + 9 * HOUR, modified=SLOT + 9 * HOUR)
     done = swept(store, FixedSchedules((later,)), 9)
     assert (done.caught_up, done.skipped, done.gone) == (("daily-digest:2026-11-27T15:00:00Z",), (), ())
+
+
+def made_again(hours: float, **change: object) -> ScheduleDefinition:
+    """Return the hourly schedule as it is deployed under the same name by whoever deleted it before."""
+    at = SLOT + hours * HOUR
+    return schedule("Hourly", **{**HOURLY_FIELDS, "created": at, "modified": at, **change})
+
+
+@pytest.mark.guarantee("G9")
+@pytest.mark.parametrize("catch_up", ["latest", "all", "none"])
+def test_g9_no_slot_is_invented_where_a_schedule_was_deleted_and_made_again_between_two_sweeps(
+    store: Store, catch_up: str
+) -> None:
+    contract = {"window_minutes": 30, "grace_minutes": 1440, "catch_up": catch_up}
+    before = schedule("Hourly", **HOURLY_FIELDS, input=json.dumps({"drafters": ["daily-digest"], **contract}))
+    drafted(store, 0, 2)
+    swept(store, FixedSchedules((before,)), 0)
+    done = swept(store, FixedSchedules((made_again(9.5, input=before.input),)), 9.75)
+    assert (done.caught_up, done.skipped) == ((), ())
+    assert done.gone == (
+        "schedule Hourly was deleted and made again at 2026-11-27T15:30:00Z; 8 runs without a row may have been due "
+        "before: daily-digest:2026-11-27T07:00:00Z, daily-digest:2026-11-27T09:00:00Z, "
+        "daily-digest:2026-11-27T10:00:00Z and 5 more",
+    )
+    assert [run.slot for run in store.history("daily-digest").runs] == [SLOT + 2 * HOUR, SLOT]
+    assert swept(store, FixedSchedules((made_again(9.5, input=before.input),)), 9.8) == NOTHING, "it is told once"
+    (noted,) = store.swept_schedules().schedules
+    assert (noted.definition.created, noted.swept_until) == (SLOT + 9.5 * HOUR, SLOT + 9.5 * HOUR)
+
+
+def test_a_schedule_that_was_made_again_is_swept_though_an_old_ones_row_cannot_be_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drafted(store, 0)
+    swept(store, FixedSchedules((HOURLY,)), 0)
+
+    def damaged(drafter: str, first: datetime, last: datetime) -> object:
+        if first < SLOT + 9 * HOUR:
+            raise UnreadableRow("run daily-digest:noon: 'noon' is no instant")
+        return {}
+
+    monkeypatch.setattr(store, "slot_statuses", damaged)
+    done = swept(store, FixedSchedules((made_again(9.5),)), 10)
+    assert done.broken == ("Hourly: run daily-digest:noon: 'noon' is no instant",)
+    assert done.caught_up == ("daily-digest:2026-11-27T16:00:00Z",)
 
 
 @pytest.mark.parametrize(

@@ -688,6 +688,28 @@ def test_g4_a_slot_from_before_a_schedules_change_still_gets_its_outcome(
     assert swept(store, queue, after, now=SLOT + 63 * MINUTE).skipped == ()
 
 
+@pytest.mark.guarantee("G4")
+@pytest.mark.parametrize("change", [{"enabled": False}, {"expression": "cron(50 * * * ? *)"}])
+@pytest.mark.parametrize("modified", [0.5, 30, 119, 121])
+@pytest.mark.parametrize("looked", [1, 60, 121, 150, 300])
+def test_g4_a_slot_whose_schedule_was_changed_while_its_tick_was_on_its_way_gets_its_outcome(
+    store: Store, change: dict[str, object], modified: float, looked: int
+) -> None:
+    """Its tick was lost, and a sweep came right after the change: the slot is too young to be looked at then."""
+    queue = RecordingQueue()
+    before = hourly(created=SLOT - HOUR, modified=SLOT - HOUR)
+    after = replace(before, modified=SLOT + modified * SECOND, **change)
+    swept(store, queue, before, now=SLOT - 10 * MINUTE)
+    draft_all(store, queue, now=SLOT - 10 * MINUTE)
+    for minutes in (0, 15, 30):
+        now = SLOT + looked * SECOND + minutes * MINUTE
+        swept(store, queue, before if now < after.modified else after, now=now)
+        draft_all(store, queue, now=now)
+    assert becomes(store, "hourly-monitor") == [(SLOT - HOUR, "nothing_new"), (SLOT, "nothing_new")]
+    (noted,) = store.swept_schedules().schedules
+    assert noted.definition == after, "and from then on the schedule is swept by its new definition"
+
+
 def test_a_schedule_whose_old_definition_cannot_be_read_is_swept_by_its_new_one(store: Store) -> None:
     queue = RecordingQueue()
     broken = swept(store, queue, hourly(input="{}", created=SLOT, modified=SLOT), now=SLOT + 10 * MINUTE)
