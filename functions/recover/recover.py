@@ -16,6 +16,9 @@ from stale import withdraw_stale
 from sweep import sweep
 from unsent import send_unsent
 
+TIME_FOR_ONE_DRAFTER = timedelta(seconds=20)
+"""With how little of the function's time left no further drafter's undecided drafts are looked at."""
+
 
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[str]]:
@@ -33,19 +36,23 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[str
     store = outside.store(settings.table)
     queue = outside.queue(settings.runs_queue_url, settings.dead_runs_queue_url)
     now = outside.now()
+
+    def remaining() -> timedelta:
+        return timedelta(milliseconds=context.get_remaining_time_in_millis())
+
     in_flight = list_in_flight(store)
     ended = end_abandoned(in_flight.runs, store, queue, now=now)
     waiting = in_flight.without(ended.runs)
     sent = send_unsent(waiting, store, queue, now=now)
-    stale = withdraw_stale(store, now=now)
     swept = sweep(
         outside.schedules(settings.schedule_group),
         store,
         queue,
         now=now,
         trace=context.aws_request_id,
-        remaining=lambda: timedelta(milliseconds=context.get_remaining_time_in_millis()),
+        remaining=remaining,
     )
+    stale = withdraw_stale(store, now=now, is_out_of_time=lambda: remaining() < TIME_FOR_ONE_DRAFTER)
     overdue = sorted({*swept.overdue, *find_overdue(waiting, now=now)})
     if overdue:
         count("run_overdue", len(overdue))
@@ -59,7 +66,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[str
         "overdue": overdue,
         "silent": list(swept.silent),
         "broken": sorted({*in_flight.broken, *swept.broken, *ended.broken, *sent.broken, *stale.broken}),
-        "unfinished": list(swept.unfinished),
+        "unfinished": [*swept.unfinished, *stale.unfinished],
         "gone": list(swept.gone),
     }
     for line in answer["broken"]:

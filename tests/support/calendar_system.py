@@ -95,7 +95,7 @@ class CalendarSystem:
 
     def sweep(self) -> Swept:
         """Sweep once, and withdraw what is past its time."""
-        withdraw_stale(self.store, now=self.at)
+        withdraw_stale(self.store, now=self.at, is_out_of_time=lambda: False)
         done = sweep(self.schedules, self.store, self.queue, now=self.at, trace="sweep", remaining=lambda: HOUR)
         self.swept.append(done)
         return done

@@ -1,14 +1,16 @@
 """Drafts that are past their time, and drafts whose place a newer one took while their withdrawal broke off."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 import recover
+import stale
 from galley import observe, system
 from galley.drafts import Draft
 from galley.rules import NO_RULES, Rules
-from galley.runs import RejectReason, Run, Status
+from galley.runs import RejectReason, Run, SkipReason, Status
 from galley.store import (
     Approve,
     Bill,
@@ -22,16 +24,22 @@ from galley.store import (
     StoreBusy,
     UnreadableRow,
 )
-from stale import withdraw_stale
-from support.outside import SLOT, Context, FixedSchedules, Outside, RecordingQueue, event, message
+from support.outside import SLOT, Context, FixedSchedules, Outside, RecordingQueue, event, message, schedule
 
 LIMITS = Limits(pending=1_000, daily_budget_nanousd=None, worst_cost_nanousd=0)
 DRAFT = Draft("Friday", "Two mails.", (), (), "offline")
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
 EXPIRES = Rules(expires=SLOT + DAY)
 SUPERSEDES = Rules(supersedes_earlier=True)
+
+
+def withdraw_stale(store: Store, *, now: datetime, drafters: int = 99) -> stale.Withdrawn:
+    """Do what a sweep does that has time for so many drafters."""
+    left = [False] * drafters
+    return stale.withdraw_stale(store, now=now, is_out_of_time=lambda: left.pop() if left else True)
 
 
 def drafted(
@@ -129,6 +137,67 @@ def test_a_newer_draft_is_found_behind_a_page_of_others(store: Store, monkeypatc
     assert (withdrawn.superseded, withdrawn.broken) == ((str(older.key),), ("run x: no",))
     assert status(store, newest) is Status.PENDING
     assert len(asked) == 4  # no page behind that of the oldest undecided draft
+
+
+def test_a_draft_that_nobody_decides_on_does_not_let_each_sweep_read_all_that_came_after_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stale, "MOST_LOOKED_AT", 200)
+    alert = drafted(store, 0, Rules(urgent=True), "site-monitor")
+    for minute in range(1, 1_000):
+        asked = message("site-monitor", SLOT + minute * MINUTE)
+        store.skip(asked, SkipReason.GATE, "", now=SLOT + minute * MINUTE)
+    history = store.history
+    pages: list[str | None] = []
+
+    def counting(drafter: str, after: str | None = None) -> Page:
+        pages.append(after)
+        return history(drafter, after=after)
+
+    monkeypatch.setattr(store, "history", counting)
+    assert withdraw_stale(store, now=SLOT + DAY).broken == ()
+    assert len(pages) == 2
+
+    recovery = drafted(store, 1, Rules(supersedes=(alert.slot,)), "site-monitor")
+    for minute in range(1, 1_000):
+        asked = message("site-monitor", recovery.slot + minute * MINUTE)
+        store.skip(asked, SkipReason.GATE, "", now=recovery.slot + minute * MINUTE)
+    assert withdraw_stale(store, now=SLOT + 2 * DAY).superseded == (str(alert.key),), "an undecided one is not far"
+
+
+def test_what_there_is_no_time_for_is_left_to_the_next_sweep_and_said(store: Store) -> None:
+    for number in range(5):
+        drafted(store, 0, EXPIRES, f"drafter-{number}")
+    withdrawn = withdraw_stale(store, now=SLOT + DAY, drafters=2)
+    assert len(withdrawn.expired) == 2
+    assert withdrawn.unfinished == ("the undecided drafts of 3 drafters wait for the next sweep",)
+    rest = withdraw_stale(store, now=SLOT + DAY)
+    assert (len(rest.expired), rest.unfinished) == (3, ())
+
+
+def test_slots_get_their_outcomes_before_undecided_drafts_take_time(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drafts of thousands of drafters are looked at one by one; a sweep that has time for one thing has it for G4."""
+    for name in ("TABLE", "RUNS_QUEUE_URL", "DEAD_RUNS_QUEUE_URL", "SCHEDULE_GROUP"):
+        monkeypatch.setenv(f"GALLEY_{name}", "test")
+    drafted(store, 0, EXPIRES, "weekly-report")
+    context = Context()
+    history = store.history
+
+    def slow(drafter: str, **place: Any) -> Page:
+        context.remaining = timedelta()
+        return history(drafter, **place)
+
+    monkeypatch.setattr(store, "history", slow)
+    daily = schedule(created=SLOT, modified=SLOT)
+    at = SLOT + DAY + 10 * MINUTE
+    system.install(Outside(store_=store, queue_=RecordingQueue(), schedules_=FixedSchedules((daily,)), at=at))
+
+    answer = recover.handler(event("recover"), context)
+
+    assert answer["caught_up"] == ["daily-digest:2026-11-28T06:00:00Z"]
+    assert len(answer["expired"]) == 1
 
 
 def test_an_earlier_slot_that_was_drafted_later_stays(store: Store) -> None:
