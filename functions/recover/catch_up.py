@@ -8,7 +8,7 @@ from typing import assert_never
 from galley.contract import CatchUp, Contract
 from galley.instants import format_instant
 from galley.runs import SkipReason
-from galley.store import Asked
+from galley.store import Asked, Pause
 
 MOST_CAUGHT_UP = 24
 """How many slots of a drafter one sweep of a schedule sends, where each missed slot is to be drafted."""
@@ -53,24 +53,31 @@ def catch_up(
     *,
     now: datetime,
     paused: str | None = None,
+    last_pause: Pause | None = None,
     asked: Asked | None = None,
 ) -> tuple[Decision, ...]:
     """Return what becomes of each due slot of one drafter that has no row, oldest first.
 
     ``due`` are the schedule's slots, oldest first; ``with_row`` those of them that have a row. ``paused`` is why the
-    drafter is paused, None where it is not. ``asked`` is what was asked for before. Whether a slot's own message still
-    waits for its turn in the queue cannot be seen. A run that is asked for twice is drafted once; so a slot is sent
-    again once an hour, and left meanwhile, for as long as it may be drafted, and skipped only when it is not to be
-    drafted, whatever is in the queue.
+    drafter is paused, None where it is not; ``last_pause`` is the one before, which may have ended before anybody
+    looked at its slots. ``asked`` is what was asked for before. Whether a slot's own message still waits for its turn
+    in the queue cannot be seen. A run that is asked for twice is drafted once; so a slot is sent again once an hour,
+    and left meanwhile, for as long as it may be drafted, and skipped only when it is not to be drafted, whatever is in
+    the queue.
     """
     missing = [slot for slot in due if slot not in with_row]
     if paused is not None:
         return tuple(Skip(slot, SkipReason.PAUSED, paused) for slot in missing)
     waiting = _still_waits(asked, now)
+    newest = max((slot for slot in due if last_pause is None or not last_pause.holds(slot)), default=None)
     decisions: list[Decision] = []
     asked_for = 0
     for slot in missing:
-        decision = _decide(contract, slot, newest=due[-1], asked_for=asked_for, now=now)
+        if last_pause is not None and last_pause.holds(slot):
+            why = f"{last_pause.reason}; it was resumed at {format_instant(last_pause.until)}"
+            decisions.append(Skip(slot, SkipReason.PAUSED, why))
+            continue
+        decision = _decide(contract, slot, newest=newest or slot, asked_for=asked_for, now=now)
         if isinstance(decision, Send):
             asked_for += 1
             if waiting is not None and slot <= waiting.through:

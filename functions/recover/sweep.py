@@ -295,9 +295,17 @@ class _Sweep:
         statuses = dict(self.store.slot_statuses(look.drafter, slots[0], slots[-1]))
         if statuses.keys() >= set(due):
             return self._heard(look, slots, statuses, None), look.horizon
-        paused = self.store.drafter(look.drafter).paused
+        gate = self.store.drafter(look.drafter)
         contract = look.tick.contract
-        decisions = catch_up(contract, due, statuses.keys(), now=self.now, paused=paused, asked=known.asked)
+        decisions = catch_up(
+            contract,
+            due,
+            statuses.keys(),
+            now=self.now,
+            paused=gate.paused,
+            last_pause=gate.last_pause,
+            asked=known.asked,
+        )
         for decision in decisions:
             message = message_for(
                 look.tick,

@@ -33,11 +33,13 @@ from galley.store import (
     Bill,
     Busy,
     ClaimOutcome,
+    DrafterState,
     Duplicate,
     Gated,
     LeaseLost,
     Limits,
     OverBudget,
+    Pause,
     Paused,
     Reject,
     Store,
@@ -320,6 +322,37 @@ def test_pausing_twice_keeps_the_last_reason_and_resuming_what_runs_changes_noth
     store.resume(DIGEST, now=NOW)
 
     assert store.drafter(DIGEST).paused is None
+
+
+def test_when_a_drafter_was_paused_is_known_after_it_was_resumed(store: Store) -> None:
+    minute = timedelta(minutes=1)
+    claimed(store)
+    assert store.drafter(DIGEST).last_pause is None
+    store.pause(DIGEST, "first", now=NOW + minute / 7)
+    store.pause(DIGEST, "second", now=NOW + 2 * minute)
+    assert store.drafter(DIGEST).last_pause is None
+
+    store.resume(DIGEST, now=NOW + 3 * minute)
+    store.resume(DIGEST, now=NOW + 4 * minute)
+
+    first = Pause("second", since=NOW + timedelta(seconds=8), until=NOW + 3 * minute)
+    assert store.drafter(DIGEST) == DrafterState(DIGEST, pending=1, last_pause=first)
+
+    store.pause(DIGEST, "third", now=NOW + 5 * minute)
+    assert store.drafter(DIGEST) == DrafterState(DIGEST, pending=1, paused="third", last_pause=first)
+    store.resume(DIGEST, now=NOW + 6 * minute)
+    assert store.drafter(DIGEST).last_pause == Pause("third", since=NOW + 5 * minute, until=NOW + 6 * minute)
+    assert store.drafter(REPORT) == DrafterState(REPORT)
+
+
+def test_a_drafter_that_never_ran_can_be_paused_and_resumed(store: Store) -> None:
+    store.resume(DIGEST, now=NOW)
+    assert store.drafter(DIGEST) == DrafterState(DIGEST)
+    store.pause(DIGEST, "by hand", now=NOW)
+    store.resume(DIGEST, now=NOW)
+    assert store.drafter(DIGEST) == DrafterState(DIGEST, last_pause=Pause("by hand", NOW, NOW))
+    claimed(store)
+    assert store.drafter(DIGEST).pending == 1
 
 
 def test_a_pause_binds_a_take_over_too(store: Store) -> None:

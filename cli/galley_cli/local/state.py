@@ -108,6 +108,10 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )""",
         "CREATE INDEX rejections_by_drafter ON rejections (drafter, sequence)",
     ),
+    tuple(
+        f"ALTER TABLE drafters ADD COLUMN {name} TEXT"
+        for name in ("paused_since", "was_paused", "was_paused_since", "was_paused_until")
+    ),
 )
 
 SCHEMA_VERSION = len(_MIGRATIONS)

@@ -53,6 +53,7 @@ from galley.store import (
 )
 from galley.store.rows import (
     draft_row,
+    last_pause,
     read_cursor,
     read_draft,
     read_rejections,
@@ -282,15 +283,15 @@ class SqliteStore:
 
     def pause(self, drafter: str, reason: str, *, now: datetime) -> None:
         """Let the drafter claim nothing until it is resumed."""
-        in_utc(now)
+        at = format_instant(now)
         with self._transaction() as rows:
-            rows.set_paused(drafter, reason)
+            rows.pause(drafter, reason, at)
 
     def resume(self, drafter: str, *, now: datetime) -> None:
         """Let the drafter claim again."""
-        in_utc(now)
+        at = format_instant(now)
         with self._transaction() as rows:
-            rows.set_paused(drafter, None)
+            rows.resume(drafter, at)
 
     def run(self, key: RunKey) -> Run | None:
         """Return the row as it is now."""
@@ -502,8 +503,11 @@ class _Rows:
         return row is not None
 
     def drafter(self, drafter: str) -> DrafterState:
-        row = self.db.execute("SELECT pending, paused FROM drafters WHERE drafter = ?", (drafter,)).fetchone()
-        return DrafterState(drafter) if row is None else DrafterState(drafter, *row)
+        row = self.db.execute(
+            "SELECT pending, paused, was_paused, was_paused_since, was_paused_until FROM drafters WHERE drafter = ?",
+            (drafter,),
+        ).fetchone()
+        return DrafterState(drafter) if row is None else DrafterState(drafter, row[0], row[1], last_pause(*row[2:]))
 
     def committed(self, drafter: str, day: str) -> int:
         row = self.db.execute(
@@ -587,15 +591,24 @@ class _Rows:
             (drafter, drafter, MOST_REJECTIONS),
         )
 
-    def set_paused(self, drafter: str, reason: str | None) -> None:
+    def pause(self, drafter: str, reason: str, at: str) -> None:
         self.db.execute(
-            "INSERT INTO drafters VALUES (?, 0, ?) ON CONFLICT (drafter) DO UPDATE SET paused = excluded.paused",
-            (drafter, reason),
+            "INSERT INTO drafters (drafter, pending, paused, paused_since) VALUES (?, 0, ?, ?) "
+            "ON CONFLICT (drafter) DO UPDATE "
+            "SET paused = excluded.paused, paused_since = coalesce(paused_since, excluded.paused_since)",
+            (drafter, reason, at),
+        )
+
+    def resume(self, drafter: str, at: str) -> None:
+        self.db.execute(
+            "UPDATE drafters SET was_paused = paused, was_paused_since = coalesce(paused_since, ?), "
+            "was_paused_until = ?, paused = NULL, paused_since = NULL WHERE drafter = ? AND paused IS NOT NULL",
+            (at, at, drafter),
         )
 
     def _move_pending(self, change: changes.Change) -> None:
         drafter = change.after.drafter
-        self.db.execute("INSERT OR IGNORE INTO drafters VALUES (?, 0, NULL)", (drafter,))
+        self.db.execute("INSERT OR IGNORE INTO drafters (drafter, pending) VALUES (?, 0)", (drafter,))
         if change.ends_whatever_the_count and self.drafter(drafter).pending == 0:
             return
         try:

@@ -13,8 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from galley.drafts import text_hash
+from galley.instants import parse_instant
+from galley.rules import NO_RULES
+from galley.runs import Status
+from galley.store import Approve, DrafterState, Pause, Settled
 from galley_cli.local import state as state_module
 from galley_cli.local.state import SCHEMA_VERSION, StateBusy, StateDirectory, StateError, StateInUse, write_whole
+from galley_cli.local.store import SqliteStore
 
 CREATED = datetime(2026, 3, 2, 6, 0, 0, 5, tzinfo=UTC)
 CHILD = Path(__file__).with_name("processes.py")
@@ -380,3 +386,44 @@ def test_a_directory_is_not_used_across_a_fork_or_after_its_end(
     state.close()
     with pytest.raises(RuntimeError, match="was closed"), state.read():
         pytest.fail("it was closed")
+
+
+PENDING_IN_VERSION_1 = (
+    "INSERT INTO runs (drafter, slot, status, version, origin, contract, created, changed, resend, attempts, "
+    "reserved_nanousd, cost_nanousd, usage, model, title, text_hash, drafted, queue_at) VALUES ('daily-digest', "
+    "'2026-11-27T06:00:00Z', 'pending', 2, 'schedule', "
+    '\'{"window_minutes": 30, "grace_minutes": 120, "catch_up": "latest"}\', '
+    "'2026-11-27T06:00:01Z', '2026-11-27T06:00:09Z', 0, 1, 0, 0, '{}', 'offline', 'Friday', ?, "
+    "'2026-11-27T06:00:09Z', '2026-11-27T06:00:09Z')"
+)
+
+
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
+def test_what_each_older_version_wrote_can_be_decided_and_its_pauses_ended(
+    root: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    with monkeypatch.context() as older:
+        older.setattr(state_module, "SCHEMA_VERSION", version)
+        older.setattr(state_module, "_MIGRATIONS", state_module._MIGRATIONS[:version])
+        with closing(StateDirectory.open(root)) as state, state.write() as db:
+            db.execute(PENDING_IN_VERSION_1, (text_hash("Friday", "Two mails."),))
+            db.execute(
+                "INSERT INTO texts (drafter, slot, title, body, items, warnings, model, channels) VALUES "
+                "('daily-digest', '2026-11-27T06:00:00Z', 'Friday', 'Two mails.', '[]', '[]', 'offline', '[]')"
+            )
+            db.execute("INSERT INTO drafters (drafter, pending, paused) VALUES ('daily-digest', 1, 'by hand')")
+    now = parse_instant("2026-11-27T09:00:00Z")
+    with closing(StateDirectory.open(root)) as state:
+        store = SqliteStore(state)
+        store.resume("daily-digest", now=now)
+        assert store.drafter("daily-digest") == DrafterState("daily-digest", 1, None, Pause("by hand", now, now))
+        (run,) = store.watched(Status.PENDING).runs
+        assert run.rules == NO_RULES
+        stored = store.draft(run.key)
+        assert stored is not None
+        assert stored.text_hash == run.text_hash
+        decided = store.decide(
+            run.key, Approve(), version=run.version, read_hash=str(run.text_hash), reviewer="ada", now=now
+        )
+        assert isinstance(decided, Settled)
+        assert store.drafter("daily-digest").pending == 0

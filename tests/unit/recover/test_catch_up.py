@@ -7,7 +7,7 @@ import pytest
 from catch_up import MOST_CAUGHT_UP, Decision, Leave, Send, Skip, asked_after, catch_up, swept_until
 from galley.contract import CatchUp, Contract
 from galley.runs import SkipReason
-from galley.store import Asked
+from galley.store import Asked, Pause
 from support.outside import SLOT
 
 HOUR = timedelta(hours=1)
@@ -64,6 +64,31 @@ def test_the_slots_of_a_paused_drafter_are_recorded_as_paused_and_not_caught_up(
     assert said(policy, paused="on holiday") == ["paused"] * 4
     first, *_ = catch_up(contract(policy), SLOTS, (), now=HORIZON, paused="on holiday")
     assert first == Skip(SLOTS[0], SkipReason.PAUSED, "on holiday")
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "policy", "becomes"),
+    [
+        (0.5, 3.1, CatchUp.ALL, ["misfired", "paused", "paused", "paused"]),
+        (0.5, 2.5, CatchUp.ALL, ["misfired", "paused", "paused", "send"]),
+        (0.0, 2.5, CatchUp.LATEST, ["paused", "paused", "paused", "send"]),
+        (0.5, 2.0, CatchUp.LATEST, ["misfired", "paused", "coalesced", "send"]),
+        (2.5, 3.1, CatchUp.LATEST, ["misfired", "misfired", "send", "paused"]),
+        (2.5, 3.1, CatchUp.NONE, ["missed", "missed", "leave", "paused"]),
+        (3.1, 3.1, CatchUp.LATEST, ["misfired", "misfired", "coalesced", "send"]),
+    ],
+)
+def test_slots_of_a_pause_that_ended_before_anybody_looked_are_paused_too(
+    since: float, until: float, policy: CatchUp, becomes: list[str]
+) -> None:
+    pause = Pause("on holiday", SLOT + since * HOUR, SLOT + until * HOUR)
+    assert said(policy, last_pause=pause) == becomes
+
+
+def test_a_slot_of_a_pause_that_is_over_says_so() -> None:
+    pause = Pause("on holiday", SLOT, SLOT + HOUR)
+    (decided,) = catch_up(contract(CatchUp.ALL), (SLOT,), (), now=HORIZON, last_pause=pause)
+    assert decided == Skip(SLOT, SkipReason.PAUSED, "on holiday; it was resumed at 2026-11-27T07:00:00Z")
 
 
 def test_where_each_slot_is_drafted_the_oldest_are_sent_first_and_not_all_at_once() -> None:

@@ -689,6 +689,22 @@ def test_g4_a_slot_from_before_a_schedules_change_still_gets_its_outcome(
 
 
 @pytest.mark.guarantee("G4")
+@pytest.mark.parametrize("catch_up", ["latest", "all", "none"])
+def test_g4_slots_of_a_pause_that_ended_in_an_outage_are_paused_and_not_caught_up(store: Store, catch_up: str) -> None:
+    """Neither ticks nor sweeps ran meanwhile, and somebody resumed the drafter before the first of them did."""
+    queue = RecordingQueue()
+    watch = hourly(input=contract(["hourly-monitor"], grace_minutes=1440, catch_up=catch_up))
+    swept(store, queue, watch, now=SLOT + 5 * MINUTE)
+    store.pause("hourly-monitor", "by ada", now=SLOT + 90 * MINUTE)
+    store.resume("hourly-monitor", now=SLOT + 5 * HOUR)
+    for minutes in (10, 25):
+        done = swept(store, queue, watch, now=SLOT + 6 * HOUR + minutes * MINUTE)
+        paused = [(slot - SLOT) // HOUR for slot, reason in becomes(store, "hourly-monitor") if reason == "paused"]
+        assert (paused, done.broken) == ([2, 3, 4], ())
+        draft_all(store, queue, now=SLOT + 6 * HOUR + minutes * MINUTE)
+
+
+@pytest.mark.guarantee("G4")
 @pytest.mark.parametrize("change", [{"enabled": False}, {"expression": "cron(50 * * * ? *)"}])
 @pytest.mark.parametrize("modified", [0.5, 30, 119, 121])
 @pytest.mark.parametrize("looked", [1, 60, 121, 150, 300])

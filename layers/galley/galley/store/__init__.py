@@ -249,12 +249,29 @@ class StoredDraft:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """A drafter's pause that is over: why it was, and since when and until when. Both are in UTC, to the second."""
+
+    reason: str
+    since: datetime
+    until: datetime
+
+    def holds(self, slot: datetime) -> bool:
+        """Tell whether a slot was due while the drafter was paused."""
+        return self.since <= slot < self.until
+
+
+@dataclass(frozen=True, slots=True)
 class DrafterState:
-    """A drafter's gate: its undecided drafts (with those being drafted) and whether it is paused, and why."""
+    """A drafter's gate: its undecided drafts (with those being drafted) and whether it is paused, and why.
+
+    ``last_pause`` is the last one that is over.
+    """
 
     drafter: str
     pending: int = 0
     paused: str | None = None
+    last_pause: Pause | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,11 +488,11 @@ class Store(Protocol):
         ...
 
     def pause(self, drafter: str, reason: str, *, now: datetime) -> None:
-        """Let the drafter claim nothing until it is resumed."""
+        """Let the drafter claim nothing until it is resumed. Of one that is paused already only the reason changes."""
         ...
 
     def resume(self, drafter: str, *, now: datetime) -> None:
-        """Let the drafter claim again."""
+        """Let the drafter claim again, and keep when it was paused, where it was."""
         ...
 
     def run(self, key: RunKey) -> Run | None:

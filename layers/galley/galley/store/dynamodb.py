@@ -4,7 +4,8 @@
 | ------------------- | -------------- | ----------------------------------------------------------------------- |
 | `RUN#<drafter>`     | `<slot>`       | the run; `queue` and `queue_at` while it is watched                     |
 | `TEXT#<drafter>`    | `<slot>`       | the draft, and the reviewer's edit beside it                            |
-| `DRAFTER#<drafter>` | `STATE`        | `pending`, and `paused` with its reason                                 |
+| `DRAFTER#<drafter>` | `STATE`        | `pending`; `paused` with its reason, and `paused_since`; of the last    |
+|                     |                | pause `was_paused`, `was_paused_since` and `was_paused_until`           |
 | `DRAFTER#<drafter>` | `WEEK#<week>`  | the counters of an ISO week                                             |
 | `DRAFTER#<drafter>` | `SOURCE#<id>`  | the source's cursor, as JSON text                                       |
 | `DRAFTER#<drafter>` | `REJECTIONS`   | the latest ones, `latest_1` (the last) to `latest_5`                     |
@@ -77,6 +78,7 @@ from galley.store.changes import Change
 from galley.store.rows import (
     Row,
     draft_row,
+    last_pause,
     partition_of_runs,
     read_cursor,
     read_draft,
@@ -289,12 +291,20 @@ class DynamoStore:
 
     def pause(self, drafter: str, reason: str, *, now: datetime) -> None:
         """Let the drafter claim nothing until it is resumed."""
-        paused = _update(set_to={"paused": reason})
+        paused = {
+            "UpdateExpression": "SET paused = :reason, paused_since = if_not_exists(paused_since, :now)",
+            "ExpressionAttributeValues": _attributes({":reason": reason, ":now": format_instant(now)}),
+        }
         self._commit([_Write(_Part.OTHER, {"Update": self._on(_state_key(drafter), paused)})], now)
 
     def resume(self, drafter: str, *, now: datetime) -> None:
         """Let the drafter claim again."""
-        resumed = _update(remove=("paused",))
+        resumed = {
+            "UpdateExpression": "SET was_paused = paused, was_paused_since = if_not_exists(paused_since, :now), "
+            "was_paused_until = :now REMOVE paused, paused_since",
+            "ConditionExpression": "attribute_exists(paused)",
+            "ExpressionAttributeValues": _attributes({":now": format_instant(now)}),
+        }
         self._commit([_Write(_Part.OTHER, {"Update": self._on(_state_key(drafter), resumed)})], now)
 
     def run(self, key: RunKey) -> Run | None:
@@ -766,7 +776,9 @@ def _rejections_key(drafter: str) -> Row:
 
 
 def _state(drafter: str, row: Row | None) -> DrafterState:
-    return DrafterState(drafter, pending=_whole(row, "pending"), paused=None if row is None else row.get("paused"))
+    state = row or {}
+    last = last_pause(state.get("was_paused"), state.get("was_paused_since"), state.get("was_paused_until"))
+    return DrafterState(drafter, _whole(row, "pending"), state.get("paused"), last)
 
 
 def _whole(row: Row | None, name: str) -> int:

@@ -23,6 +23,7 @@ from galley.store import (
     NOTHING_NOTED,
     Asked,
     Cursor,
+    Pause,
     Rejection,
     StoredDraft,
     SweptDrafter,
@@ -182,6 +183,17 @@ def read_schedule(row: Mapping[str, object]) -> SweptSchedule:
         raise UnreadableRow(explain(error, where)) from error
     except ValueError as error:
         raise UnreadableRow(f"{where}: {error}") from error
+
+
+def last_pause(reason: str | None, since: str | None, until: str | None) -> Pause | None:
+    """Return the pause of which a drafter's row tells; None where it tells of none that can be read.
+
+    A drafter's gate must be had whatever was written there by hand: the pause is over.
+    """
+    try:
+        return None if reason is None else Pause(reason, parse_instant(str(since)), parse_instant(str(until)))
+    except ValueError:
+        return None
 
 
 def slot_of_row(drafter: str, slot: str) -> datetime:
