@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from galley.contract import as_slot
 from galley.instants import format_instant
 from galley.runs import Origin, Run, RunKey, messages_for
 from galley_cli.backfilling import MOST_SLOTS, Backfill, Order, Planned, Rerun, Step, plan
@@ -116,7 +117,7 @@ def tick(
     found = schedule_named(opened.schedules.all(), schedule)
     now = opened.now()
     if slot is not None:
-        slot = slot.replace(microsecond=0)
+        slot = _given_slot(slot)
         _look_at(slot, found, now)
     messages = messages_for(
         found.tick,
@@ -140,6 +141,13 @@ def tick(
 
     runs = [{"run": str(key), "sent": row is None, **_row_json(row)} for key, row in rows.items()]
     operating.print({"schedule": found.schedule.name, "runs": runs, "notes": notes}, lines)
+
+
+def _given_slot(given: datetime) -> datetime:
+    try:
+        return as_slot(given)
+    except ValueError as error:
+        raise BadInput(f"--slot {format_instant(given)} {error}; nothing was sent") from error
 
 
 def _look_at(slot: datetime, sending: Sending, now: datetime) -> None:

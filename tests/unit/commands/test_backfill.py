@@ -257,6 +257,16 @@ def test_a_backfill_that_breaks_off_tells_what_was_sent_and_can_be_repeated(
         ),
         (("tick", "Yearly"), 1, "no schedule is named 'Yearly'; the schedules are: Daily"),
         (("tick", "Daily", "--slot", "2026-11-29T06:00:00Z"), 1, "slot 2026-11-29T06:00:00Z has not come yet"),
+        (
+            ("tick", "Daily", "--slot", "1900-01-01T00:00:00Z"),
+            2,
+            "--slot 1900-01-01T00:00:00Z must lie in the years 1970 to 2199; nothing was sent",
+        ),
+        (
+            ("tick", "Daily", "--slot", "9999-12-31T23:59:59Z"),
+            2,
+            "must lie in the years 1970 to 2199; nothing was sent",
+        ),
         (("tick", "Daily", "--slot", "today"), 2, "'today' is not an instant like"),
     ],
 )
