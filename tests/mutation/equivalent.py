@@ -80,7 +80,7 @@ EQUIVALENT: dict[str, str] = {
     "abandoned.py is_abandoned: `not run.lease_is_dead(now)` never": (
         "a lease that lives ends later than now, and its end is a sign of life: the comparison sees that too"
     ),
-    "sweep.py _Sweep._read_again: replace without `swept_until=max(known.swept_until, since)`": (
+    "sweep.py _Sweep._known_as: replace without `swept_until=max(known.swept_until, since)`": (
         "what lies before a schedule's last change is not due, wherever the mark stands"
     ),
     "unsent.py is_unsent: without `or run.owner is not None`": (
