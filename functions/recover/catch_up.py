@@ -10,6 +10,9 @@ from galley.instants import format_instant
 from galley.runs import SkipReason
 from galley.store import Asked, Pause
 
+SETTLING = timedelta(minutes=2)
+"""A slot younger than this is left alone: its own tick may still be on its way (Scheduler's precision is a minute)."""
+
 MOST_CAUGHT_UP = 24
 """How many slots of a drafter one sweep of a schedule sends, where each missed slot is to be drafted."""
 
@@ -60,21 +63,22 @@ def catch_up(
 
     ``due`` are the schedule's slots, oldest first; ``with_row`` those of them that have a row. ``paused`` is why the
     drafter is paused, None where it is not; ``last_pause`` is the one before, which may have ended before anybody
-    looked at its slots. ``asked`` is what was asked for before. Whether a slot's own message still waits for its turn
-    in the queue cannot be seen. A run that is asked for twice is drafted once; so a slot is sent again once an hour,
-    and left meanwhile, for as long as it may be drafted, and skipped only when it is not to be drafted, whatever is in
-    the queue.
+    looked at its slots (but for one whose own tick was still to come when it ended). ``asked`` is what was asked for
+    before. Whether a slot's own message still waits for its turn in the queue cannot be seen. A run that is asked for
+    twice is drafted once; so a slot is sent again once an hour, and left meanwhile, for as long as it may be drafted,
+    and skipped only when it is not to be drafted, whatever is in the queue.
     """
     missing = [slot for slot in due if slot not in with_row]
     if paused is not None:
         return tuple(Skip(slot, SkipReason.PAUSED, paused) for slot in missing)
     waiting = _still_waits(asked, now)
-    newest = max((slot for slot in due if last_pause is None or not last_pause.holds(slot)), default=None)
+    pause = None if last_pause is None else replace(last_pause, until=last_pause.until - SETTLING)
+    newest = max((slot for slot in due if pause is None or not pause.holds(slot)), default=None)
     decisions: list[Decision] = []
     asked_for = 0
     for slot in missing:
-        if last_pause is not None and last_pause.holds(slot):
-            why = f"{last_pause.reason}; it was resumed at {format_instant(last_pause.until)}"
+        if pause is not None and pause.holds(slot):
+            why = f"{pause.reason}; it was resumed at {format_instant(pause.until + SETTLING)}"
             decisions.append(Skip(slot, SkipReason.PAUSED, why))
             continue
         decision = _decide(contract, slot, newest=newest or slot, asked_for=asked_for, now=now)

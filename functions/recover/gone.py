@@ -83,18 +83,19 @@ def _exists(schedules: Schedules, definition: ScheduleDefinition) -> bool:
 
 def _without_row(store: Store, swept: SweptSchedule, until: datetime) -> Sequence[RunKey]:
     """Return the runs since the schedule was last swept that have no row, oldest first, up to an instant."""
+    until += timedelta(microseconds=1)
+    found = {key for one in (*swept.former, swept) for key in _missing(store, one, min(one.ends or until, until))}
+    return sorted(found, key=lambda key: (key.slot, key.drafter))
+
+
+def _missing(store: Store, swept: SweptSchedule, end: datetime) -> Iterator[RunKey]:
+    """Yield the runs without a row of one definition, of slots before its end; one that cannot be read has none."""
     try:
-        due = swept.definition.due(swept.swept_until, until + timedelta(microseconds=1))
+        due = swept.definition.due(swept.swept_until, end)
         drafters = read_tick(swept.definition.input).drafters
     except (InvalidSchedule, InvalidTick):
-        return ()
-    return sorted(
-        (key for drafter in drafters for key in _missing(store, drafter, due)), key=lambda key: (key.slot, key.drafter)
-    )
-
-
-def _missing(store: Store, drafter: str, due: Sequence[datetime]) -> Iterator[RunKey]:
-    if due:
+        return
+    for drafter in drafters if due else ():
         with_row = store.slot_statuses(drafter, due[0], due[-1]).keys()
         yield from (RunKey(drafter, slot) for slot in due if slot not in with_row)
 

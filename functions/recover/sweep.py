@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from catch_up import Leave, Send, Skip, asked_after, catch_up, swept_until
+from catch_up import SETTLING, Leave, Send, Skip, asked_after, catch_up, swept_until
 from galley.contract import InvalidTick, Tick, read_tick
 from galley.instants import format_instant
 from galley.observe import count_at_once, logger, tell_outcome
 from galley.queue import QueueUnavailable, RunQueue
+from galley.retry import NeverSucceeds
 from galley.runs import Origin, RunMessage, SkipReason, Status, message_for
 from galley.schedule import InvalidSchedule
 from galley.schedules import ScheduleDefinition, ScheduleMissing, Schedules, ScheduleSummary, SchedulesUnavailable
@@ -33,9 +34,6 @@ from galley.store import (
 )
 from gone import forget_gone, line_of_made_again
 from silence import first_in_flight, silent_since
-
-SETTLING = timedelta(minutes=2)
-"""A slot younger than this is left alone: its own tick may still be on its way (Scheduler's precision is a minute)."""
 
 TIME_TO_FINISH = timedelta(minutes=1)
 """How much of the function's time is left for the request that is under way, and for what is still to be sent."""
@@ -107,6 +105,40 @@ def in_turn(listed: Iterable[ScheduleSummary], known: Iterable[SweptSchedule]) -
     return by_name[behind:] + by_name[:behind]
 
 
+def changed_to(definition: ScheduleDefinition, known: SweptSchedule | None) -> SweptSchedule:
+    """Return what is known of a schedule by the definition that was read now.
+
+    It is swept by that one from its change on. What it was due for before is swept by the former ones, each up to the
+    change that ended it, until each of their slots has its row: at the latest when their grace is over. A silence
+    outlasts the change; its slots are counted anew.
+    """
+    since = max(definition.created, definition.modified)
+    if known is None:
+        return SweptSchedule(definition, since)
+    until = max(known.swept_until, since)
+    former = _ended(known, definition.modified)
+    if former is None:
+        return replace(known, definition=definition, swept_until=until)
+    drafters = {name: replace(one, asked=None) for name, one in known.drafters.items()}
+    return replace(known, definition=definition, swept_until=until, drafters=drafters, former=(*known.former, former))
+
+
+def _ended(known: SweptSchedule, ends: datetime) -> SweptSchedule | None:
+    """Return a definition that was changed, with what is needed of it; None where each slot before has its row.
+
+    One that cannot be read was due at none. Nobody asks any more whether its drafters are silent.
+    """
+    try:
+        if not known.definition.due(known.swept_until, ends):
+            return None
+        tick = read_tick(known.definition.input).model_copy(update={"silence_slots": None})
+    except (InvalidSchedule, InvalidTick):
+        return None
+    definition = replace(known.definition, input=tick.model_dump_json(exclude_none=True))
+    drafters = {name: SweptDrafter(asked=one.asked) for name, one in known.drafters.items()}
+    return SweptSchedule(definition, known.swept_until, drafters, ends=ends)
+
+
 @dataclass(slots=True)
 class _Sweep:
     """One sweep under way, and what it has done so far. ``noted`` is what is known of each schedule, by its name."""
@@ -138,10 +170,8 @@ class _Sweep:
             self._schedule(summary, self.noted.get(summary.name))
         except ScheduleMissing:
             pass  # deleted since the listing
-        except (SchedulesUnavailable, StoreBusy) as error:
+        except (SchedulesUnavailable, StoreBusy, NeverSucceeds) as error:
             self.broken.append(f"{summary.name}: {error.detail}")
-        except (InvalidSchedule, InvalidTick) as error:
-            self.broken.append(f"{summary.name}: {error}")
 
     def is_out_of_time(self) -> bool:
         """Tell whether nothing new should be begun."""
@@ -189,10 +219,8 @@ class _Sweep:
     def _schedule(self, summary: ScheduleSummary, known: SweptSchedule | None) -> None:
         """Sweep one schedule. It is read again only where the listing shows that it changed.
 
-        What it was due for before the change comes first: once the new definition is noted, nobody knows those slots.
-        So it is swept by its new one as soon as each of them has its row, at the latest when their grace is over. A
-        silence outlasts the change; its slots are counted anew. One that was deleted meanwhile, and made again under
-        its name, is another schedule: what was known of the old one is forgotten, as it is of one that is gone.
+        One that was deleted meanwhile, and made again under its name, is another schedule: what was known of the old
+        one is forgotten, as it is of one that is gone.
         """
         horizon = (self.now - SETTLING).replace(microsecond=0) + timedelta(seconds=1)
         if known is None or known.definition.summary != summary:
@@ -200,11 +228,7 @@ class _Sweep:
             if known is not None and known.definition.created < definition.created:
                 self._tell_made_again(known, definition)
                 known = None
-            if known is not None and known.definition.modified < summary.modified:
-                if not self._closes(known, horizon, summary.modified):
-                    return
-                known = self.noted[summary.name]
-            known = self._known_as(definition, known)
+            known = changed_to(definition, known)
             self._note(known)
         self._advance(known, horizon)
 
@@ -218,43 +242,40 @@ class _Sweep:
         except UnreadableRow as error:
             self.broken.append(f"{made.name}: {error}")
 
-    @staticmethod
-    def _known_as(definition: ScheduleDefinition, known: SweptSchedule | None) -> SweptSchedule:
-        """Return what is known of a schedule by the definition that was read now."""
-        since = max(definition.created, definition.modified)
-        if known is None:
-            return SweptSchedule(definition, since)
-        return replace(known, definition=definition, swept_until=max(known.swept_until, since))
-
-    def _closes(self, swept: SweptSchedule, horizon: datetime, end: datetime) -> bool:
-        """Give the slots before a schedule's change their outcomes; tell whether each has its row now.
-
-        Those past the horizon are given theirs by a later sweep. A definition that cannot be read was due at none.
-        """
+    def _advance(self, swept: SweptSchedule, horizon: datetime) -> None:
+        """Give the slots before the horizon their outcomes, those of former definitions first; note how far it came."""
+        former = (self._former(one, horizon, one.ends) for one in swept.former if one.ends is not None)
+        after = replace(swept, former=tuple(one for one in former if one is not None))
         try:
-            return not swept.definition.due(swept.swept_until, end) or self._advance(swept, min(horizon, end)) >= end
-        except (InvalidSchedule, InvalidTick):
-            return True
-
-    def _advance(self, swept: SweptSchedule, end: datetime) -> datetime:
-        """Give the slots before ``end`` their outcomes, note up to where each has a row, and return that."""
-        after = self._outcomes(swept, end)
+            after = self._outcomes(after, horizon)
+        except (InvalidSchedule, InvalidTick) as error:
+            self.broken.append(f"{swept.definition.name}: {error}")
         if after == swept:
-            pass
-        elif any(message.schedule == swept.definition.arn for message in self.outbox):
+            return
+        if any(message.schedule == swept.definition.arn for message in self.outbox):
             self.unnoted.append(after)
         else:
             self._note(after)
-        return after.swept_until
+
+    def _former(self, swept: SweptSchedule, horizon: datetime, ends: datetime) -> SweptSchedule | None:
+        """Give the slots of a former definition their outcomes; return what is left of it, None where each has its row.
+
+        Those past the horizon are given theirs by a later sweep.
+        """
+        after = self._outcomes(swept, min(horizon, ends))
+        return after if after.definition.due(after.swept_until, ends) else None
 
     def _note(self, swept: SweptSchedule) -> None:
         """Note what is known of a schedule now. What could not be sent was not asked for."""
+        swept = self._without_unsent(replace(swept, former=tuple(map(self._without_unsent, swept.former))))
+        self.store.note_swept(swept, now=self.now)
+        self.noted[swept.definition.name] = swept
+
+    def _without_unsent(self, swept: SweptSchedule) -> SweptSchedule:
         drafters = {
             name: replace(one, asked=None) if self._has_unsent(name) else one for name, one in swept.drafters.items()
         }
-        swept = replace(swept, drafters=drafters)
-        self.store.note_swept(swept, now=self.now)
-        self.noted[swept.definition.name] = swept
+        return replace(swept, drafters=drafters)
 
     def _has_unsent(self, drafter: str) -> bool:
         return any(run.startswith(f"{drafter}:") for run in self.unsent)
@@ -262,7 +283,7 @@ class _Sweep:
     def _note_or_name(self, swept: SweptSchedule) -> None:
         try:
             self._note(swept)
-        except StoreBusy as error:
+        except (StoreBusy, NeverSucceeds) as error:
             self.broken.append(f"{swept.definition.name}: {error.detail}")
 
     def _outcomes(self, swept: SweptSchedule, horizon: datetime) -> SweptSchedule:

@@ -50,6 +50,19 @@ def test_what_is_noted_later_replaces_all_that_was_noted_before(store: Store) ->
     assert store.swept_schedules().schedules == (SweptSchedule(DAILY, SLOT + DAY),)
 
 
+def test_the_former_definitions_of_a_schedule_are_noted_with_it(store: Store) -> None:
+    """A slot may lie in the very second of the change, so it is kept to the fraction."""
+    asked = {"daily-digest": SweptDrafter(asked=Asked(NOW, SLOT))}
+    first = SweptSchedule(replace(DAILY, modified=SLOT - DAY), SLOT, asked, ends=DAILY.modified)
+    second = SweptSchedule(replace(BOUND, name=DAILY.name), SLOT, ends=SLOT + timedelta(microseconds=5))
+    known = SweptSchedule(DAILY, SLOT + DAY, former=(first, second))
+    store.note_swept(known, now=NOW)
+
+    assert store.swept_schedules().schedules == (known,)
+    store.note_swept(SweptSchedule(DAILY, SLOT + DAY), now=NOW + SECOND)
+    assert store.swept_schedules().schedules == (SweptSchedule(DAILY, SLOT + DAY),)
+
+
 def test_a_note_that_is_asked_for_twice_is_one(store: Store) -> None:
     for _ in range(2):
         store.note_swept(SweptSchedule(DAILY, SLOT), now=NOW)

@@ -80,8 +80,14 @@ EQUIVALENT: dict[str, str] = {
     "abandoned.py is_abandoned: `not run.lease_is_dead(now)` never": (
         "a lease that lives ends later than now, and its end is a sign of life: the comparison sees that too"
     ),
-    "sweep.py _Sweep._known_as: replace without `swept_until=max(known.swept_until, since)`": (
+    "sweep.py changed_to: replace without `swept_until=until`": (
         "what lies before a schedule's last change is not due, wherever the mark stands"
+    ),
+    "sweep.py changed_to: replace without `swept_until=until` (2)": (
+        "what lies before a schedule's last change is not due, wherever the mark stands"
+    ),
+    "sweep.py _Sweep._advance: `one.ends is not None` always": (
+        "whatever is among the former definitions says when it was changed; the guard is for the type"
     ),
     "unsent.py is_unsent: without `or run.owner is not None`": (
         "a run whose owner has been gone for so long is abandoned, and that is asked beside it"

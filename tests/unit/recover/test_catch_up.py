@@ -76,6 +76,8 @@ def test_the_slots_of_a_paused_drafter_are_recorded_as_paused_and_not_caught_up(
         (2.5, 3.1, CatchUp.LATEST, ["misfired", "misfired", "send", "paused"]),
         (2.5, 3.1, CatchUp.NONE, ["missed", "missed", "leave", "paused"]),
         (3.1, 3.1, CatchUp.LATEST, ["misfired", "misfired", "coalesced", "send"]),
+        (2.5, 3 + 2 / 60, CatchUp.LATEST, ["misfired", "misfired", "coalesced", "send"]),
+        (2.5, 3 + 2.1 / 60, CatchUp.LATEST, ["misfired", "misfired", "send", "paused"]),
     ],
 )
 def test_slots_of_a_pause_that_ended_before_anybody_looked_are_paused_too(

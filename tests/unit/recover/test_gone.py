@@ -94,6 +94,17 @@ def test_g9_no_slot_is_invented_where_a_schedule_was_deleted_and_made_again_betw
     assert (noted.definition.created, noted.swept_until) == (SLOT + 9.5 * HOUR, SLOT + 9.5 * HOUR)
 
 
+def test_runs_of_a_deleted_schedules_former_definitions_are_named_too(store: Store) -> None:
+    swept(store, FixedSchedules((HOURLY,)), 0)
+    changed = schedule("Hourly", **{**HOURLY_FIELDS, "expression": "cron(40 * * * ? *)", "modified": SLOT + HOUR / 4})
+    swept(store, FixedSchedules((changed,)), 0.5)
+    (line,) = swept(store, FixedSchedules(), 1.75).gone
+    assert line == (
+        "schedule Hourly is deleted; 3 runs without a row may have been due before: daily-digest:2026-11-27T06:00:00Z, "
+        "daily-digest:2026-11-27T06:40:00Z, daily-digest:2026-11-27T07:40:00Z"
+    )
+
+
 def test_a_schedule_that_was_made_again_is_swept_though_an_old_ones_row_cannot_be_read(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,11 +11,11 @@ import recover
 from catch_up import MOST_CAUGHT_UP
 from galley import system
 from galley.queue import QueueUnavailable
-from galley.retry import RetryLater
+from galley.retry import NeverSucceeds, RetryLater
 from galley.runs import Origin, Run, RunKey, RunMessage, SkipReason, Status
 from galley.schedule import tzdata_version
 from galley.schedules import ScheduleDefinition, SchedulesUnavailable
-from galley.store import Bill, Claimed, Limits, RowsDisagree, Store, StoreBusy, UnreadableRow
+from galley.store import Bill, Claimed, Limits, RowsDisagree, Store, StoreBusy, SweptSchedule, UnreadableRow
 from support.outside import ARN, SLOT, Context, FixedSchedules, Outside, RecordingQueue, event, message, schedule
 from sweep import SETTLING, TIME_TO_FINISH, Swept, sweep
 
@@ -72,6 +72,11 @@ def becomes(store: Store, drafter: str) -> list[tuple[datetime, str]]:
 def mark(store: Store, name: str = "DailyDigest") -> datetime:
     (found,) = [one.swept_until for one in store.swept_schedules().schedules if one.definition.name == name]
     return found
+
+
+def former_marks(store: Store) -> list[datetime]:
+    """Return up to where the slots of each former definition have their rows."""
+    return [former.swept_until for one in store.swept_schedules().schedules for former in one.former]
 
 
 @pytest.mark.guarantee("G4")
@@ -293,10 +298,10 @@ def test_a_changed_schedule_is_swept_by_its_new_expression_from_its_change_on(st
         expression="cron(15 * * * ? *)", created=SLOT - HOUR, modified=SLOT + HOUR, timezone="UTC"
     )
     swept(store, queue, at_quarter_past, now=SLOT + HOUR + MINUTE)
-    assert mark(store) == SLOT, "what it was due for before comes first"
-    draft_all(store, queue, now=SLOT + HOUR + MINUTE)
+    assert (mark(store), former_marks(store)) == (SLOT + HOUR, [SLOT])
+    assert draft_all(store, queue, now=SLOT + HOUR + MINUTE) == [*keys("daily-digest", SLOT)]
     swept(store, queue, at_quarter_past, now=SLOT + HOUR + 10 * MINUTE)
-    assert mark(store) == SLOT + HOUR
+    assert (mark(store), former_marks(store)) == (SLOT + HOUR, [])
     done = swept(store, queue, at_quarter_past, now=SLOT + HOUR + 20 * MINUTE)
     assert (done.caught_up, done.skipped) == (keys("daily-digest", SLOT + HOUR + 15 * MINUTE), ())
 
@@ -681,7 +686,7 @@ def test_g4_a_slot_from_before_a_schedules_change_still_gets_its_outcome(
     after = hourly(input=before.input, created=SLOT, modified=SLOT + 20 * MINUTE, **{"enabled": True, **change})
     waits = swept(store, queue, after, now=SLOT + 55 * MINUTE)
     assert waits.skipped == ()
-    assert mark(store, "Hourly") == SLOT
+    assert former_marks(store) == [SLOT]
     done = swept(store, queue, after, now=SLOT + 62 * MINUTE)
     assert done.skipped == keys("hourly-monitor", SLOT)
     assert becomes(store, "hourly-monitor")[0] == (SLOT, "misfired")
@@ -724,6 +729,72 @@ def test_g4_a_slot_whose_schedule_was_changed_while_its_tick_was_on_its_way_gets
     assert becomes(store, "hourly-monitor") == [(SLOT - HOUR, "nothing_new"), (SLOT, "nothing_new")]
     (noted,) = store.swept_schedules().schedules
     assert noted.definition == after, "and from then on the schedule is swept by its new definition"
+
+
+@pytest.mark.guarantee("G9")
+@pytest.mark.parametrize("catch_up", ["latest", "all", "none"])
+def test_g9_a_schedule_that_was_switched_off_and_on_while_a_slot_waited_gets_no_slot_in_between(
+    store: Store, catch_up: str
+) -> None:
+    """Nothing was drafted for hours, so somebody disabled the schedule, and enabled it when all was well again."""
+    queue = RecordingQueue()
+    watch = hourly(input=contract(["hourly-monitor"], grace_minutes=600, catch_up=catch_up))
+    disabled = replace(watch, enabled=False, modified=SLOT + 30 * MINUTE)
+    enabled = replace(watch, modified=SLOT + 4.5 * HOUR)
+    for quarter in range(60):
+        now = SLOT + quarter * 15 * MINUTE + 5 * MINUTE
+        deployed = watch if now < disabled.modified else disabled if now < enabled.modified else enabled
+        swept(store, queue, deployed, now=now)
+        if now > SLOT + 5 * HOUR:
+            draft_all(store, queue, now=now)
+    slots = [(slot - SLOT) // HOUR for slot, _ in becomes(store, "hourly-monitor")]
+    assert slots == [0, *range(5, 15 if catch_up != "none" else 5)]
+    assert former_marks(store) == []
+
+
+@pytest.mark.guarantee("G4")
+def test_g4_slots_of_a_changed_schedule_do_not_wait_for_the_grace_of_its_former_ones(store: Store) -> None:
+    queue = RecordingQueue()
+    before = hourly(input=contract(["hourly-monitor"], grace_minutes=50_000))
+    swept(store, queue, before, now=SLOT + 5 * MINUTE)
+    after = hourly(
+        input=contract(["hourly-monitor"], grace_minutes=60),
+        modified=SLOT + 30 * MINUTE,
+        expression="cron(15 * * * ? *)",
+    )
+    for quarter in range(3, 12):
+        swept(store, queue, after, now=SLOT + quarter * 15 * MINUTE + 5 * MINUTE)
+    lost = [SLOT + 75 * MINUTE]
+    assert becomes(store, "hourly-monitor") == [(slot, "misfired") for slot in lost]
+    assert former_marks(store) == [SLOT]
+
+
+def test_a_former_definition_is_asked_for_once_an_hour_too(store: Store) -> None:
+    queue = RecordingQueue()
+    before = hourly(input=contract(["hourly-monitor"], grace_minutes=600, catch_up="all"))
+    after = replace(before, modified=SLOT + 30 * MINUTE, expression="cron(45 * * * ? *)")
+    sent: list[list[str]] = []
+    for quarter in range(9):
+        now = SLOT + quarter * 15 * MINUTE + 5 * MINUTE
+        sent.append([str(key) for key in swept(store, queue, before if quarter < 2 else after, now=now).caught_up])
+    old, new, newer = keys("hourly-monitor", SLOT, SLOT + 45 * MINUTE, SLOT + 105 * MINUTE)
+    assert sent == [[old], [], [], [new], [old], [], [], [new, newer], [old]]
+
+
+def test_a_change_of_which_too_much_is_to_be_remembered_stops_no_other_schedule(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = store.note_swept
+
+    def too_large(known: SweptSchedule, *, now: datetime) -> None:
+        if known.definition.name == "DailyDigest":
+            raise NeverSucceeds("draft_too_large", "a row would be larger than DynamoDB holds")
+        note(known, now=now)
+
+    monkeypatch.setattr(store, "note_swept", too_large)
+    done = swept(store, RecordingQueue(), schedule(**SINCE), hourly(), now=SLOT + 10 * MINUTE)
+    assert done.broken == ("DailyDigest: a row would be larger than DynamoDB holds",)
+    assert done.caught_up == keys("hourly-monitor", SLOT)
 
 
 def test_a_schedule_whose_old_definition_cannot_be_read_is_swept_by_its_new_one(store: Store) -> None:

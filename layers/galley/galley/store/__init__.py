@@ -319,13 +319,16 @@ class SweptSchedule:
 
     Each due slot before ``swept_until`` has its row, for each drafter of the schedule. It is kept to the second, and so
     is ``stopped``: when a sweep whose time was up went no further than this schedule. ``drafters`` holds those of which
-    there is something to remember.
+    there is something to remember. ``former`` are the definitions that the schedule had before and that were due at
+    slots without a row, oldest first; each says in ``ends`` when it was changed.
     """
 
     definition: ScheduleDefinition
     swept_until: datetime
     drafters: Mapping[str, SweptDrafter] = field(default_factory=dict)
     stopped: datetime | None = None
+    former: tuple["SweptSchedule", ...] = ()
+    ends: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ _DRAFT = TypeAdapter(Draft)
 _REJECTION = TypeAdapter(Rejection)
 _DEFINITION = TypeAdapter(ScheduleDefinition)
 _NOTED = TypeAdapter(dict[str, SweptDrafter])
+_ROWS = TypeAdapter(list[Row])
 
 
 def partition_of_runs(drafter: str) -> str:
@@ -151,12 +152,17 @@ def read_rejections(rows: Iterable[object], drafter: str) -> tuple[tuple[Rejecti
 def schedule_row(swept: SweptSchedule) -> Row:
     """Return what the sweep knows of a schedule as a row.
 
-    The definition's instants keep their fractions of a second: by the last of them it is told that it changed.
+    The definition's instants keep their fractions of a second: by the last of them it is told that it changed. So does
+    the instant at which a former one was changed, which is the next one's.
     """
     row: Row = _DEFINITION.dump_python(swept.definition, mode="json", exclude_none=True)
     row["swept_until"] = format_instant(swept.swept_until)
     if swept.stopped is not None:
         row["stopped"] = format_instant(swept.stopped)
+    if swept.ends is not None:
+        row["ends"] = in_utc(swept.ends).isoformat()
+    if swept.former:
+        row["former"] = [schedule_row(one) for one in swept.former]
     if noted := {name: _noted_row(one) for name, one in swept.drafters.items() if one != NOTHING_NOTED}:
         row["drafters"] = noted
     return row
@@ -172,12 +178,14 @@ def read_schedule(row: Mapping[str, object]) -> SweptSchedule:
     try:
         definition = _DEFINITION.validate_python(dict(row))
         noted = _NOTED.validate_python(row.get("drafters", {}))
-        stopped = row.get("stopped")
+        former = _ROWS.validate_python(row.get("former", []))
         return SweptSchedule(
             replace(definition, **_instants_in_utc(definition)),
             parse_instant(str(row.get("swept_until"))),
             {name: _noted_in_utc(one) for name, one in noted.items()},
-            None if stopped is None else parse_instant(str(stopped)),
+            _instant_or_none(row.get("stopped")),
+            tuple(read_schedule(one) for one in former),
+            _instant_or_none(row.get("ends")),
         )
     except ValidationError as error:
         raise UnreadableRow(explain(error, where)) from error
@@ -214,6 +222,10 @@ def status_of_row(status: object) -> Status | None:
         return Status(str(status))
     except ValueError:
         return None
+
+
+def _instant_or_none(text: object) -> datetime | None:
+    return None if text is None else parse_instant(str(text))
 
 
 def _noted_row(noted: SweptDrafter) -> Row:
