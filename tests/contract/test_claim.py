@@ -345,6 +345,13 @@ def test_when_a_drafter_was_paused_is_known_after_it_was_resumed(store: Store) -
     assert store.drafter(REPORT) == DrafterState(REPORT)
 
 
+def test_to_resume_one_drafter_resumes_no_other(store: Store) -> None:
+    for drafter in (DIGEST, REPORT):
+        store.pause(drafter, "by hand", now=NOW)
+    store.resume(DIGEST, now=NOW)
+    assert [store.drafter(drafter).paused for drafter in (DIGEST, REPORT)] == [None, "by hand"]
+
+
 def test_a_drafter_that_never_ran_can_be_paused_and_resumed(store: Store) -> None:
     store.resume(DIGEST, now=NOW)
     assert store.drafter(DIGEST) == DrafterState(DIGEST)
