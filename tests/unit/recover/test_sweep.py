@@ -781,6 +781,16 @@ def test_a_former_definition_is_asked_for_once_an_hour_too(store: Store) -> None
     assert sent == [[old], [], [], [new], [old], [], [], [new, newer], [old]]
 
 
+def test_of_a_former_definitions_input_only_what_it_says_is_kept(store: Store) -> None:
+    """Scheduler takes an input of 256 KB, which may be all white space; a row holds 400 KB."""
+    queue = RecordingQueue()
+    before = hourly(input=contract(["hourly-monitor"], silence_slots=5) + " " * 200_000)
+    swept(store, queue, before, now=SLOT + 5 * MINUTE)
+    swept(store, queue, replace(before, modified=SLOT + HOUR / 4), now=SLOT + HOUR / 2)
+    (former,) = store.swept_schedules().schedules[0].former
+    assert json.loads(former.definition.input) == json.loads(contract(["hourly-monitor"], grace_minutes=120))
+
+
 def test_a_change_of_which_too_much_is_to_be_remembered_stops_no_other_schedule(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -797,9 +807,12 @@ def test_a_change_of_which_too_much_is_to_be_remembered_stops_no_other_schedule(
     assert done.caught_up == keys("hourly-monitor", SLOT)
 
 
-def test_a_schedule_whose_old_definition_cannot_be_read_is_swept_by_its_new_one(store: Store) -> None:
+@pytest.mark.parametrize("wrong", [{"input": "{}"}, {"expression": "cron(0 6 * * * *)"}, {"timezone": "Mars/Olympus"}])
+def test_a_schedule_whose_old_definition_cannot_be_read_is_swept_by_its_new_one(
+    store: Store, wrong: dict[str, str]
+) -> None:
     queue = RecordingQueue()
-    broken = swept(store, queue, hourly(input="{}", created=SLOT, modified=SLOT), now=SLOT + 10 * MINUTE)
+    broken = swept(store, queue, hourly(**wrong, created=SLOT, modified=SLOT), now=SLOT + 10 * MINUTE)
     assert len(broken.broken) == 1
     mended = hourly(created=SLOT, modified=SLOT + 20 * MINUTE)
     assert swept(store, queue, mended, now=SLOT + 70 * MINUTE).caught_up == keys("hourly-monitor", SLOT + HOUR)
