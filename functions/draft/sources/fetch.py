@@ -6,6 +6,7 @@ private address (OWASP, Server-Side Request Forgery Prevention Cheat Sheet). No 
 """
 
 import contextlib
+import errno
 import functools
 import http.client
 import io
@@ -18,7 +19,8 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Protocol, cast
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -32,6 +34,18 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _PORTS = {"http": 80, "https": 443}
 _PATH_SAFE = "/%:@!$&'()*+,;=~-._"
 _CHUNK = 65_536
+_OUR_OWN = frozenset(
+    {
+        errno.ENETUNREACH,
+        errno.ENETDOWN,
+        errno.EADDRNOTAVAIL,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOBUFS,
+        errno.ENOMEM,
+    }
+)
+"""What connect(2) and socket(2) fail with before anything was sent: no route, no address, no socket to be had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +64,7 @@ class Fetched:
     """An answer, whatever its status. ``headers`` have lower-case names; ``url`` is the address that answered.
 
     ``moved_permanently_to`` is where the permanent redirects (301, 308) at the beginning of the way lead, or None.
+    ``certificate_ends`` is until when, in UTC, every certificate on the way is valid; None where there was none.
     """
 
     status: int
@@ -57,6 +72,7 @@ class Fetched:
     body: bytes
     url: str
     moved_permanently_to: str | None = None
+    certificate_ends: datetime | None = None
 
 
 class FetchError(Exception):
@@ -66,6 +82,13 @@ class FetchError(Exception):
         self.url = _without_credentials(url)
         self.reason = clean_line(reason, 400)
         super().__init__(f"{self.url}: {self.reason}")
+
+
+class NoNetwork(FetchError):
+    """There is no answer because this machine reached nothing: no route, no free socket, no word from its resolver.
+
+    It says nothing of the address. (A resolver is silent, too, about a name whose own name servers are.)
+    """
 
 
 class Fetch(Protocol):
@@ -112,12 +135,14 @@ def fetch(
 
     Raises:
         FetchError: for anything but a complete answer: an address that is refused, no connection, a bad
-            certificate, too many redirects, too long, too large, cut short.
+            certificate, too many redirects, too long, too large, cut short. It is a NoNetwork where the fault may be
+            this machine's own.
     """
     limits = limits or FetchLimits()
     deadline = _Deadline(limits.seconds)
     visited: list[str] = []
     moved: str | None = None
+    certificate_ends: datetime | None = None
     only_permanent = only_trusted = True
     address = url
     while True:
@@ -127,11 +152,16 @@ def fetch(
             only_trusted = only_trusted and (target.host, target.port) in trusted
             addresses = _addresses(target, resolve, deadline, check=not only_trusted)
             answer = _exchange(target, addresses, headers or {}, limits, deadline)
+        except _Unreached as unreached:
+            if len(visited) == 1:
+                raise NoNetwork(url, str(unreached)) from unreached
+            raise FetchError(url, _after_redirect(visited, str(unreached))) from unreached
         except _Refused as refused:
             raise FetchError(url, _after_redirect(visited, str(refused))) from refused
+        certificate_ends = _earlier(certificate_ends, answer.certificate_ends)
         location = answer.headers.get("location")
         if answer.status not in _REDIRECTS or not location:
-            return Fetched(answer.status, answer.headers, answer.body, target.url, moved)
+            return Fetched(answer.status, answer.headers, answer.body, target.url, moved, certificate_ends)
         address = _redirected(target.url, location)
         only_permanent = only_permanent and answer.status in _PERMANENT
         moved = address if only_permanent else moved
@@ -183,8 +213,16 @@ def _embedded_ipv4(ip: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
     return ip.ipv4_mapped or ip.sixtofour
 
 
+def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
+    return min((moment for moment in (one, other) if moment is not None), default=None)
+
+
 class _Refused(Exception):
     """Why this hop fails, in words."""
+
+
+class _Unreached(_Refused):
+    """The same, where it may be this machine's own fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +246,7 @@ class _Answer:
     status: int
     headers: dict[str, str]
     body: bytes
+    certificate_ends: datetime | None = None
 
 
 class _Deadline:
@@ -296,7 +335,9 @@ def _resolved(target: _Target, resolve: Resolve, deadline: _Deadline) -> Sequenc
     try:
         answer = answers.get(timeout=deadline.remaining())
     except (queue.Empty, TimeoutError) as error:
-        raise _Refused(f"the name {target.host} did not resolve within {deadline.seconds:g} s") from error
+        raise _Unreached(f"the name {target.host} did not resolve within {deadline.seconds:g} s") from error
+    if isinstance(answer, socket.gaierror) and answer.errno == socket.EAI_AGAIN:
+        raise _Unreached(f"the name {target.host} does not resolve ({answer})") from answer
     if isinstance(answer, (OSError, UnicodeError)):
         raise _Refused(f"the name {target.host} does not resolve ({answer})") from answer
     if isinstance(answer, Exception):
@@ -315,9 +356,12 @@ def _exchange(
     plain: socket.socket | None = None
     try:
         plain = _connect(addresses, target.port, deadline)
+        certificate_ends: datetime | None = None
         if target.scheme == "https":
-            plain = _encrypt(plain, target.host, deadline)
-        return _request(target, _BoundedSocket(plain, deadline, limits.wire_bytes), headers, limits)
+            plain = encrypted = _encrypt(plain, target.host, deadline)
+            certificate_ends = _certificate_ends(encrypted)
+        answer = _request(target, _BoundedSocket(plain, deadline, limits.wire_bytes), headers, limits)
+        return replace(answer, certificate_ends=certificate_ends)
     except TimeoutError as error:
         raise _Refused(f"it took longer than {deadline.seconds:g} s") from error
     except ssl.SSLCertVerificationError as error:
@@ -337,7 +381,7 @@ def _exchange(
 
 def _connect(addresses: Sequence[str], port: int, deadline: _Deadline) -> socket.socket:
     """Connect to the first address that answers; each gets an equal share of the time that is left."""
-    failure: OSError = OSError("no address")
+    failures: list[OSError] = []
     for position, address in enumerate(addresses):
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         connection: socket.socket | None = None
@@ -346,12 +390,14 @@ def _connect(addresses: Sequence[str], port: int, deadline: _Deadline) -> socket
             connection.settimeout(deadline.remaining() / (len(addresses) - position))
             connection.connect((address, port))
         except OSError as error:
-            failure = error
+            failures.append(error)
             if connection is not None:
                 connection.close()
         else:
             return connection
-    raise failure
+    if all(failure.errno in _OUR_OWN for failure in failures):
+        raise _Unreached(f"the connection failed ({failures[-1].strerror})") from failures[-1]
+    raise failures[-1]
 
 
 @functools.cache
@@ -359,7 +405,7 @@ def _tls() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _encrypt(plain: socket.socket, host: str, deadline: _Deadline) -> socket.socket:
+def _encrypt(plain: socket.socket, host: str, deadline: _Deadline) -> ssl.SSLSocket:
     """Return the encrypted socket; the certificate is checked against the name, not the address."""
     encrypted = _tls().wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
     try:
@@ -369,6 +415,13 @@ def _encrypt(plain: socket.socket, host: str, deadline: _Deadline) -> socket.soc
         encrypted.close()
         raise
     return encrypted
+
+
+def _certificate_ends(encrypted: ssl.SSLSocket) -> datetime | None:
+    """Return until when the host's checked certificate is valid."""
+    certificate = encrypted.getpeercert() or {}
+    ends = certificate.get("notAfter")
+    return datetime.fromtimestamp(ssl.cert_time_to_seconds(ends), UTC) if isinstance(ends, str) else None
 
 
 class _BoundedSocket:

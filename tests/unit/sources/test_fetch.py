@@ -1,23 +1,22 @@
 """Fetching: public addresses only, on every hop, and a bound on everything that the other side could draw out."""
 
+import errno
 import functools
 import gzip
-import ssl
+import socket
 import threading
 import time
 import tracemalloc
 import zlib
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from galley import __version__
 from sources import fetch as fetching
-from sources.fetch import Fetched, FetchError, FetchLimits, fetch, is_public
+from sources.fetch import Fetched, FetchError, FetchLimits, NoNetwork, fetch, is_public
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1", "::1"])
 
@@ -226,7 +225,8 @@ def test_a_resolver_that_hangs_is_given_up_in_time() -> None:
         return []
 
     begin = time.monotonic()
-    assert "did not resolve within 0.4 s" in _error("http://slow.example/", resolve=resolve, limits=QUICK)
+    with pytest.raises(NoNetwork, match=r"did not resolve within 0\.4 s"):
+        fetch("http://slow.example/", resolve=resolve, limits=QUICK)
     assert time.monotonic() - begin < 2
     stop.set()
 
@@ -467,65 +467,22 @@ def test_nobody_listening_is_an_error() -> None:
     assert "the connection failed" in error
 
 
-@pytest.fixture
-def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return a server's TLS context for feeds.example, whose certificate the client trusts for this test."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "feeds.example")])
-    begin = datetime.now(UTC) - timedelta(days=1)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(begin)
-        .not_valid_after(begin + timedelta(days=2))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("feeds.example")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    file = tmp_path / "both.pem"
-    file.write_bytes(
-        made.public_bytes(serialization.Encoding.PEM)
-        + key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    monkeypatch.setenv("SSL_CERT_FILE", str(file))
-    fetching._tls.cache_clear()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(file)
-    yield context
-    fetching._tls.cache_clear()
-
-
-def _with_tls(web: Any, context: ssl.SSLContext) -> list[str | None]:
-    names: list[str | None] = []
-    context.sni_callback = lambda _socket, name, _context: names.append(name)
-    web.server.socket = context.wrap_socket(web.server.socket, server_side=True)
-    return names
-
-
-def test_tls_is_checked_against_the_name_and_not_the_address(web: Any, certificate: ssl.SSLContext) -> None:
-    names = _with_tls(web, certificate)
+def test_tls_is_checked_against_the_name_and_not_the_address(web: Any, certificate: Any) -> None:
+    names = web.encrypt(certificate.context)
     web.answer("/feed", b"words")
     trusted = frozenset({("feeds.example", web.port), ("other.example", web.port)})
     options: dict[str, Any] = {"resolve": lambda host, port: ["127.0.0.1"], "trusted": trusted}
     answer = fetch(f"https://feeds.example:{web.port}/feed", **options)
     assert answer.body == b"words"
+    assert answer.certificate_ends == certificate.ends
     assert names == ["feeds.example"]
     error = _error(f"https://other.example:{web.port}/feed", **options)
     assert "its certificate is not valid: Hostname mismatch" in error
     assert [path for path, _ in web.requests] == ["/feed"]
 
 
-def test_an_unknown_certificate_is_refused(
-    web: Any, certificate: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _with_tls(web, certificate)
+def test_an_unknown_certificate_is_refused(web: Any, certificate: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    web.encrypt(certificate.context)
     monkeypatch.delenv("SSL_CERT_FILE")
     error = _error(
         f"https://feeds.example:{web.port}/",
@@ -534,6 +491,72 @@ def test_an_unknown_certificate_is_refused(
     )
     assert "its certificate is not valid: self-signed certificate" in error
     assert web.requests == []
+
+
+def test_a_certificate_on_the_way_counts_too(web: Any, certificate: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    web.encrypt(certificate.context)
+    ends = iter([certificate.ends, certificate.ends.replace(year=2001), None])
+    monkeypatch.setattr(fetching, "_certificate_ends", lambda _: next(ends))
+    web.answer("/old", status=302, Location="/older")
+    web.answer("/older", status=302, Location="/feed")
+    web.answer("/feed", b"words")
+    trusted = frozenset({("feeds.example", web.port)})
+    url = f"https://feeds.example:{web.port}/old"
+    answer = fetch(url, resolve=lambda host, port: ["127.0.0.1"], trusted=trusted)
+    assert answer.certificate_ends == certificate.ends.replace(year=2001)
+
+
+def test_without_tls_there_is_no_certificate(web: Any) -> None:
+    web.answer("/feed", b"words")
+    assert fetch(web.url("/feed"), trusted=web.trusted).certificate_ends is None
+
+
+def test_a_resolver_without_a_word_may_be_this_machine_s_own_fault() -> None:
+    def resolve(host: str, port: int) -> Sequence[str]:
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    with pytest.raises(NoNetwork, match=r"does not resolve .*Temporary failure"):
+        fetch("http://feeds.example/", resolve=resolve)
+
+
+@pytest.mark.parametrize(
+    ("failures", "is_ours"),
+    [
+        ([errno.ENETUNREACH], True),
+        ([errno.EMFILE], True),
+        ([errno.ECONNREFUSED], False),
+        ([errno.EHOSTUNREACH], False),
+        ([errno.ENETUNREACH, errno.ENETDOWN], True),
+        ([errno.ECONNREFUSED, errno.ENETUNREACH], False),
+    ],
+)
+def test_only_if_every_address_fails_on_this_side_it_may_be_this_machine_s_own_fault(
+    monkeypatch: pytest.MonkeyPatch, failures: list[int], is_ours: bool
+) -> None:
+    left = list(failures)
+
+    class NoSocket:
+        def __init__(self, *_: Any) -> None:
+            number = left.pop(0)
+            raise OSError(number, errno.errorcode[number])
+
+    monkeypatch.setattr(fetching.socket, "socket", NoSocket)
+    addresses = [f"8.8.8.{place}" for place in range(len(failures))]
+    with pytest.raises(FetchError) as raised:
+        fetch("http://feeds.example/", resolve=lambda host, port: addresses)
+    assert isinstance(raised.value, NoNetwork) is is_ours
+    assert raised.value.reason == f"the connection failed ({errno.errorcode[failures[-1]]})"
+
+
+def test_after_a_redirect_the_network_is_known_to_work(web: Any) -> None:
+    def resolve(host: str, port: int) -> Sequence[str]:
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    web.answer("/feed", status=302, Location="http://elsewhere.example/")
+    with pytest.raises(FetchError) as raised:
+        fetch(web.url("/feed"), trusted=web.trusted, resolve=resolve)
+    assert not isinstance(raised.value, NoNetwork)
+    assert "it redirects to http://elsewhere.example/: the name elsewhere.example" in raised.value.reason
 
 
 def test_a_handshake_that_never_comes_is_given_up_in_time() -> None:
