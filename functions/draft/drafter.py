@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError, ValidationInfo, field_
 from drafter_file.channels import ChannelSetting
 from drafter_file.digest import DigestSettings, FeedSource, MailSource
 from drafter_file.fields import Count, Strict, Words
-from drafter_file.monitor import HealthSource
+from drafter_file.monitor import HealthSource, MonitorSettings
 from drafter_file.report import TableSource
 from drafter_file.sync import DocumentsSource
 from galley.contract import DrafterName
@@ -73,6 +73,7 @@ class Drafter(Strict):
     strict: bool = Field(default=False, strict=True)
     channels: tuple[ChannelSetting, ...] = (ChannelSetting(kind="s3"),)
     digest: DigestSettings | None = None
+    monitor: MonitorSettings | None = None
 
     @field_validator("model")
     @classmethod

@@ -327,6 +327,41 @@ def test_a_budget_is_exact(tmp_path: Path) -> None:
             id="no status",
         ),
         pytest.param(
+            MONITOR + 'body_matches = "ok("\n',
+            "sources[1] 'desk': body_matches is 'ok(': is no regular expression of Rust's regex crate (unclosed group)",
+            id="a pattern that is none",
+        ),
+        pytest.param(
+            MONITOR + 'body_matches = "a(?=b)"\n',
+            "(look-around, including look-ahead and look-behind, is not supported)",
+            id="a pattern that could take for ever",
+        ),
+        pytest.param(
+            MONITOR.replace("desk:/health", "http://shop.example/") + "certificate_days = 14\n",
+            "sources[1] 'desk': certificate_days = 14, but http://shop.example/ is without a certificate; use https",
+            id="no certificate",
+        ),
+        pytest.param(
+            MONITOR + "slow_milliseconds = 5000\ntimeout_seconds = 5\n",
+            "sources[1] 'desk': slow_milliseconds = 5000 is never reached, "
+            "since it is down after timeout_seconds = 5; give less",
+            id="slower than down",
+        ),
+        pytest.param(
+            MONITOR + "failures = 0\n", "sources[1] 'desk': failures is 0: give at least 1", id="down before a look"
+        ),
+        pytest.param(
+            MONITOR + "[monitor]\nflapping = 1\n", "monitor.flapping is 1: give at least 2", id="each outage flaps"
+        ),
+        pytest.param(
+            MONITOR + "[monitor]\nremind_hours = -1\n",
+            "monitor.remind_hours is -1: give at least 0",
+            id="a reminder from before",
+        ),
+        pytest.param(
+            DIGEST + "[monitor]\nremind_hours = 1\n", "[monitor] is not for a digest; remove it", id="no monitor"
+        ),
+        pytest.param(
             MONITOR + "timeout_seconds = 61\n",
             "sources[1] 'desk': timeout_seconds is 61: give at most 60",
             id="too long",

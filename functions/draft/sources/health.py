@@ -1,23 +1,35 @@
 """One look at an address that answers when all is well."""
 
+import re
 import time
 from dataclasses import dataclass
+from datetime import datetime
 from urllib.parse import urlsplit
 
-from drafter_file.monitor import HealthSource
+from pydantic import ValidationError
+
+from drafter_file.monitor import HealthSource, matcher
 from galley.retry import NeverSucceeds
-from sources.fetch import Fetch, FetchError, FetchLimits, is_public
+from sources.clean import clean_line
+from sources.fetch import Fetch, Fetched, FetchError, FetchLimits, NoNetwork, is_public
+from sources.message import decode
 
 DESK = "desk:"
 _PORTS = {"http": 80, "https": 443}
+_CHARSET = re.compile(r"charset\s*=\s*\"?([\w.:-]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Up:
-    """The address answered as it should. ``milliseconds`` is how long the whole answer took."""
+    """The address answered as it should.
+
+    ``milliseconds`` is how long the whole answer took; ``certificate_ends`` until when its certificate is valid, in
+    UTC, None where it has none.
+    """
 
     status: int
     milliseconds: int
+    certificate_ends: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +39,17 @@ class Down:
     why: str
     status: int | None
     milliseconds: int
+    certificate_ends: datetime | None = None
 
 
-Health = Up | Down
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """Nothing can be said of the address: this machine's own network failed. ``why`` is one line."""
+
+    why: str
+
+
+Health = Up | Down | Unseen
 
 
 def address_of(source: HealthSource, desk_url: str) -> str:
@@ -51,7 +71,9 @@ def address_of(source: HealthSource, desk_url: str) -> str:
 def check(source: HealthSource, fetch: Fetch, desk_url: str) -> Health:
     """Fetch the address once and return how it is.
 
-    It is up when its status, after redirects, is the expected one and the whole answer came within the source's time.
+    It is up when its status, after redirects, and its body are as expected and the whole answer came within the
+    source's time. It is not tried again within the same look: how often in a row it must fail is the source's
+    ``failures``, at the schedule's pace, and a second try at once would hide an address that fails every other time.
     The desk's own address is trusted and may be a private one; every other must be public, redirects included, or it
     is not looked at. The time is measured with a clock that nobody sets.
 
@@ -70,11 +92,43 @@ def check(source: HealthSource, fetch: Fetch, desk_url: str) -> Health:
     began = time.monotonic()
     try:
         answer = fetch(url, limits=FetchLimits(seconds=source.timeout_seconds), trusted=trusted)
+    except NoNetwork as error:
+        return Unseen(error.reason)
     except FetchError as error:
         return Down(error.reason, None, _since(began))
+    took = _since(began)
+    wrong = _wrong(answer, source)
+    if wrong is not None:
+        return Down(wrong, answer.status, took, answer.certificate_ends)
+    return Up(answer.status, took, answer.certificate_ends)
+
+
+def _wrong(answer: Fetched, source: HealthSource) -> str | None:
+    """Return what is not as expected. The body itself is not told: it may hold anything."""
     if answer.status != source.expect_status:
-        return Down(f"it answered {answer.status}, expected was {source.expect_status}", answer.status, _since(began))
-    return Up(answer.status, _since(began))
+        return f"it answered {answer.status}, expected was {source.expect_status}"
+    if source.body_contains is None and source.body_matches is None:
+        return None
+    text = _text(answer)
+    if source.body_contains is not None and source.body_contains not in text:
+        return f"it answered {answer.status}, but its body does not contain {clean_line(source.body_contains, 100)!r}"
+    if source.body_matches is not None and not _matches(source.body_matches, text):
+        return f"it answered {answer.status}, but its body does not match {clean_line(source.body_matches, 100)!r}"
+    return None
+
+
+def _text(answer: Fetched) -> str:
+    """Return the body in the encoding that its header names, or another that fits if that one does not."""
+    charset = _CHARSET.search(answer.headers.get("content-type", ""))
+    return decode(answer.body, charset[1] if charset else "utf-8")[0]
+
+
+def _matches(pattern: str, text: str) -> bool:
+    try:
+        matcher(pattern).validate_python(text)
+    except ValidationError:
+        return False
+    return True
 
 
 def _host(url: str, source: HealthSource) -> tuple[str, int]:
