@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, TypeAdapter, ValidationError, ValidationInfo, field_validator, model_validator
 
@@ -44,6 +44,8 @@ SOURCES_OF_SHAPE: Mapping[str, frozenset[str]] = {
     "monitor": frozenset({"health"}),
 }
 
+_KINDS = frozenset[str]().union(*SOURCES_OF_SHAPE.values())
+
 
 class Drafter(Strict):
     """One named producer of drafts. Its name is its file's.
@@ -74,6 +76,24 @@ class Drafter(Strict):
     channels: tuple[ChannelSetting, ...] = (ChannelSetting(kind="s3"),)
     digest: DigestSettings | None = None
     monitor: MonitorSettings | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _kinds_fit(cls, given: Any) -> Any:
+        # Before the fields: of a source of another shape's kind it is no help to hear which of that kind's are missing.
+        match given:
+            case {"shape": str(shape), "sources": list(sources)} if shape in SOURCES_OF_SHAPE:
+                allowed = SOURCES_OF_SHAPE[shape]
+            case _:
+                return given
+        for source in sources:
+            match source:
+                case {"kind": str(kind)} if kind in _KINDS - allowed:
+                    raise ValueError(
+                        f"source {source.get('id')!r} is of kind {kind!r}, "
+                        f"but a {shape} reads only {', '.join(sorted(allowed))}"
+                    )
+        return given
 
     @field_validator("model")
     @classmethod
@@ -122,13 +142,6 @@ class Drafter(Strict):
 
     @model_validator(mode="after")
     def _sources_fit(self) -> Self:
-        allowed = SOURCES_OF_SHAPE[self.shape]
-        for source in self.sources:
-            if source.kind not in allowed:
-                raise ValueError(
-                    f"source {source.id!r} is of kind {source.kind!r}, "
-                    f"but a {self.shape} reads only {', '.join(sorted(allowed))}"
-                )
         ids = [source.id for source in self.sources]
         if len(set(ids)) != len(ids):
             raise ValueError(f"source ids {ids} repeat; give each source its own id, its cursor is kept by it")

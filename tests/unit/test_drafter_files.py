@@ -238,6 +238,11 @@ def test_a_budget_is_exact(tmp_path: Path) -> None:
             id="a source of the wrong kind",
         ),
         pytest.param(
+            DIGEST.replace('"mail"', '"table"'),
+            "source 'inbox' is of kind 'table', but a digest reads only feed, mail",
+            id="a source of the wrong kind, without what that kind needs",
+        ),
+        pytest.param(
             DIGEST + FEED.replace('"news"', '"inbox"'),
             "source ids ['inbox', 'inbox'] repeat; give each",
             id="ids repeat",
