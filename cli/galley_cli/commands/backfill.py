@@ -29,8 +29,9 @@ from galley_cli.commands.common import (
     an_instant,
     whole_number,
 )
+from galley_cli.commands.definitions import changed_since_start, drafters_of
 from galley_cli.commands.shown import columns, printable, status_of
-from galley_cli.deployed_schedules import Sending, schedule_named, schedule_of
+from galley_cli.deployed_schedules import NoSuchSchedule, Sending, schedule_named, schedule_of
 from galley_cli.obstacles import Obstacles, obstacles
 from galley_cli.rows import Unreadable, rows_at
 
@@ -73,7 +74,8 @@ def backfill(
     """
     operating = Operating(state, stack, as_json)
     opened = operating.open()
-    found = schedule_of(opened.schedules.all(), drafter, schedule)
+    with _naming_what_a_start_takes_up(operating, schedule, drafter):
+        found = schedule_of(opened.schedules.all(), drafter, schedule)
     first, end = (moment.at(found.schedule.timezone) for moment in (begin, until))
     if first >= end:
         raise BadInput(f"--from {format_instant(first)} is not before --to {format_instant(end)}")
@@ -114,7 +116,8 @@ def tick(
     """
     operating = Operating(state, stack, as_json)
     opened = operating.open()
-    found = schedule_named(opened.schedules.all(), schedule)
+    with _naming_what_a_start_takes_up(operating, schedule):
+        found = schedule_named(opened.schedules.all(), schedule)
     now = opened.now()
     if slot is not None:
         slot = _given_slot(slot)
@@ -172,6 +175,23 @@ def _slots(sending: Sending, first: datetime, end: datetime, drafter: str) -> li
     return [RunKey(drafter, slot).slot for slot in slots]
 
 
+@contextmanager
+def _naming_what_a_start_takes_up(
+    operating: Operating, schedule: str | None, drafter: str | None = None
+) -> Iterator[None]:
+    """Where a schedule is not found, say so if template.yaml has it and the system was not started since."""
+    try:
+        yield
+    except NoSuchSchedule as error:
+        for one in changed_since_start(operating):
+            if one.name == schedule or (schedule is None and drafter in drafters_of([one])):
+                raise NoSuchSchedule(
+                    f"{error}; {one.name} was changed in template.yaml since 'galley run' last started, "
+                    "which takes it up at its next start"
+                ) from error
+        raise
+
+
 @dataclass(frozen=True, slots=True)
 class _Told:
     """What is told of a backfill."""
@@ -213,7 +233,8 @@ class _Told:
             listed = columns("run", "row", "backfill")
             for one in self.planned:
                 listed.add_row(str(one.key), printable(_row_line(one.row)), printable(self._what(one, sending)))
-            console.print(listed if self.planned else f"Schedule {self.schedule} has no slot in that range.")
+            until_now = " until now" if self.has_slots_to_come else ""
+            console.print(listed if self.planned else f"Schedule {self.schedule} has no slot in that range{until_now}.")
             if self.dry_run:
                 takes = self.in_the_way.gate_takes
                 gate = "" if takes is None else f", and the gate takes {min(takes, self.to_send)} of them now"

@@ -173,13 +173,14 @@ class AsksAtOnce(TyperCommand):
         """Read the arguments.
 
         Raises:
-            BadInput: when more than one option is lacking; of one alone the library tells.
+            BadInput: when an option is lacking.
         """
         given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
         missing = [one for one in self.params if one.required and one.opts[0].startswith("-") and one.name not in given]
-        if len(missing) > 1 and "help" not in given:
+        if missing and "help" not in given:
+            options = "option" if len(missing) == 1 else "options"
             raise BadInput(
-                f"Missing options {', '.join(one.opts[0] for one in missing)}; see '{ctx.command_path} --help'"
+                f"Missing {options} {', '.join(one.opts[0] for one in missing)}; see '{ctx.command_path} --help'"
             )
         return super().parse_args(ctx, args)
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from galley.contract import InvalidTick, read_tick
 from galley.instants import utc_now
@@ -10,6 +11,9 @@ from galley.schedules import ScheduleDefinition
 from galley_cli.checkout import find_checkout, put_on_path
 from galley_cli.commands.common import Operating, Refused
 from galley_cli.silences import Silences, silences
+
+if TYPE_CHECKING:
+    from galley_cli.template import TemplateSchedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,34 @@ def definitions(operating: Operating) -> Definitions:
     created = _created(operating, now)
     schedules = tuple(schedule.definition(created, created) for schedule in template.schedules)
     return Definitions(schedules, template.problems, now)
+
+
+def changed_since_start(operating: Operating) -> tuple[ScheduleDefinition, ...]:
+    """Return the schedules that the system on this machine adds, changes or drops when it starts again.
+
+    Empty where nothing has run yet, and for a stack, of which template.yaml says nothing.
+    """
+    if operating.stack is not None:
+        return ()
+    from galley_cli.local.deployment import deployed
+    from galley_cli.local.state import StateDirectory, StateError
+    from galley_cli.template import read_template
+
+    try:
+        root = StateDirectory.open_existing(operating.state).root
+    except StateError:
+        return ()
+    running = {one.name: one for one in deployed(root).all()}
+    written = {one.name: one for one in read_template(find_checkout().template).schedules}
+    now = utc_now()
+    return (
+        *(one.definition(now, now) for one in written.values() if not _runs_as_written(running.get(one.name), one)),
+        *(one for one in running.values() if one.name not in written),
+    )
+
+
+def _runs_as_written(running: ScheduleDefinition | None, written: "TemplateSchedule") -> bool:
+    return running is not None and running == written.definition(running.created, running.modified)
 
 
 def drafters_of(schedules: Sequence[ScheduleDefinition]) -> tuple[str, ...]:

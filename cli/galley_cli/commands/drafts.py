@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from galley.answers import conflict_line, draft_answer, run_answer
+from galley.answers import conflict_line, draft_answer, run_answer, verdict
 from galley.drafts import Attachment
 from galley.edits import MAX_WORDS, checked_body, checked_title, checked_words
+from galley.instants import format_instant
 from galley.listing import all_watched
 from galley.money import usd
 from galley.reading import read_draft, read_run
@@ -330,6 +331,10 @@ def _print_draft(console: "Console", read: _Read) -> None:
         console.print(f"[{item.id}] {item.title}{f' <{item.link}>' if item.link else ''}")
     goes_to = ", ".join(f"{channel.kind}:{channel.target}" for channel in stored.draft.channels) or "nowhere"
     console.print(f"\nrun {run.key}, {status_of(run)}; by {run.model}, {usd(run.cost_nanousd)}; goes to {goes_to}")
+    if run.decision is not None and run.rules.review is not Review.NONE:
+        console.print(f"{verdict(run.decision)} by {run.decision.reviewer} at {format_instant(run.decision.at)}")
+        if run.decision.words:
+            console.print(f"words: {run.decision.words}")
     if run.status in {Status.EXPIRED, Status.SUPERSEDED}:
         console.print(f"{run.status}: {run.detail}")
     if run.status is Status.PENDING and run.rules.expires is not None:

@@ -25,7 +25,7 @@ from galley_cli.commands.common import (
     slot_in_both,
     whole_number,
 )
-from galley_cli.commands.definitions import definitions, known_silences
+from galley_cli.commands.definitions import changed_since_start, definitions, known_silences
 from galley_cli.commands.shown import columns, printable
 from galley_cli.deployed_schedules import definition_named
 
@@ -63,6 +63,7 @@ def list_schedules(
         return
     found = definitions(operating)
     problems = found.problems
+    changed = [one.name for one in changed_since_start(operating)]
     silent = known_silences(operating)
     listed = [
         _schedule(definition, found.now, coming, silent.get(definition.name, {})) for definition in found.schedules
@@ -73,8 +74,13 @@ def list_schedules(
         console.print(shown if listed else "There are no schedules.")
         for line in (*(f"{one['schedule']}: {one['error']}" for one in listed if "error" in one), *problems):
             console.print(f"broken: {line}")
+        if changed:
+            console.print(
+                "Changed in template.yaml since 'galley run' last started, which takes it up at its next start: "
+                f"{', '.join(changed)}."
+            )
 
-    operating.print({"schedules": listed, "problems": list(problems)}, table)
+    operating.print({"schedules": listed, "problems": list(problems), "changed_since_start": changed}, table)
 
 
 @schedules.command()

@@ -128,12 +128,17 @@ def conflict_line(run: Run, read_version: int) -> str:
         return f"{run.key} is {run.status}{because}{withdrawn}; there is nothing to decide"
     if run.rules.review is Review.NONE:
         return f"{run.key} is {run.status} and was never to be reviewed (review = none); there is nothing to decide"
-    verdict = "approved" if run.decision.reason is None else f"rejected ({run.decision.reason})"
-    edit = " with an edit" if run.decision.edited else ""
     return (
-        f"{run.key} was already {verdict}{edit} by {run.decision.reviewer} at {format_instant(run.decision.at)};"
-        " nothing was changed"
+        f"{run.key} was already {verdict(run.decision)} by {run.decision.reviewer} at"
+        f" {format_instant(run.decision.at)}; nothing was changed"
     )
+
+
+def verdict(decision: Decision) -> str:
+    """Say what was decided: approved, approved with an edit, or rejected with the reason."""
+    if decision.reason is not None:
+        return f"rejected ({decision.reason})"
+    return "approved with an edit" if decision.edited else "approved"
 
 
 def _instant(moment: datetime | None) -> str | None:

@@ -148,7 +148,7 @@ def test_only_the_named_drafter_of_a_schedule_is_sent(galley: Galley, state: Sta
     assert {one.drafter for one in messages} == {"hourly-monitor"}
     assert len(messages) == 3 * 24 + 10, "what has not come yet is the schedule's"
     assert galley("backfill", "nightly-sync", *RANGE, "--schedule", "Weekly")[1] == (
-        "Schedule Weekly has no slot in that range.\n"
+        "Schedule Weekly has no slot in that range until now.\n"
     )
 
 
@@ -246,7 +246,7 @@ def test_a_backfill_that_breaks_off_tells_what_was_sent_and_can_be_repeated(
             "'2026-11-25T06:00' has no timezone; write 2026-11-25T06:00:00Z for UTC, or an offset like",
         ),
         (("backfill", "daily-digest", "--dry-run"), 2, "Missing options --from, --to; see 'galley backfill --help'"),
-        (("backfill", "daily-digest", *RANGE[2:]), 2, "Missing option '--from'"),
+        (("backfill", "daily-digest", *RANGE[2:]), 2, "Missing option --from; see 'galley backfill --help'"),
         (("backfill", "daily-digest", *RANGE[2:], "--from", RANGE[3]), 2, "is not before --to 2026-11-29T00:00:00Z"),
         (("backfill", "daily-digest", *RANGE, "--limit", "0"), 2, "'0' is not a whole number from 1 to"),
         (("backfill", "daily-digest", *RANGE, "--rerun", "all"), 2, "'all' is not one of"),
@@ -256,6 +256,12 @@ def test_a_backfill_that_breaks_off_tells_what_was_sent_and_can_be_repeated(
             "more than 10000 slots from 2026-11-01T00:00:00Z",
         ),
         (("tick", "Yearly"), 1, "no schedule is named 'Yearly'; the schedules are: Daily"),
+        (("tick", "DailyDigest"), 1, "; DailyDigest was changed in template.yaml since 'galley run' last"),
+        (
+            ("backfill", "weekly-report", *RANGE, "--schedule", "WeeklyReport"),
+            1,
+            "; WeeklyReport was changed in template.yaml since 'galley run' last started, which takes it up at",
+        ),
         (("tick", "Daily", "--slot", "2026-11-29T06:00:00Z"), 1, "slot 2026-11-29T06:00:00Z has not come yet"),
         (
             ("tick", "Daily", "--slot", "1900-01-01T00:00:00Z"),

@@ -18,12 +18,14 @@ from galley.queue import DeadLetter, DeadTick
 from galley.rules import Review, Rules
 from galley.runs import RejectReason, RunKey, Status
 from galley.store import Bill, Claimed, Expire, Limits, Paused, Reject, Settled, SweptDrafter, SweptSchedule
-from galley_cli.checkout import Checkout
+from galley_cli.checkout import Checkout, find_checkout
+from galley_cli.local.deployment import deploy
 from galley_cli.local.queue import SqliteQueues
 from galley_cli.local.state import StateDirectory
 from galley_cli.local.store import SqliteStore
 from galley_cli.main import invoke
 from galley_cli.stack import Stack
+from galley_cli.template import read_template
 from support.outside import ROOT, SLOT, FixedSchedules, message, schedule
 from support.real_system import galley as real_galley
 
@@ -174,6 +176,9 @@ def test_a_rejection_keeps_its_reason_and_words(galley: Galley, state: StateDire
     assert row is not None
     assert row.decision is not None
     assert (row.status, row.decision.reason, row.decision.words) == (Status.REJECTED, "tone", "too cheerful")
+    shown = galley("drafts", "show", RUN)[1]
+    assert f"\nrejected (tone) by {row.decision.reviewer} at " in shown
+    assert "\nwords: too cheerful\n" in shown
 
 
 def test_an_edit_from_a_file_is_approved_and_the_original_is_kept(galley: Galley, tmp_path: Path) -> None:
@@ -187,6 +192,7 @@ def test_an_edit_from_a_file_is_approved_and_the_original_is_kept(galley: Galley
     shown = loaded(galley("drafts", "show", RUN, "--json"))
     assert (shown["status"], shown["title"], shown["body"]) == ("approved", "Friday", "One mail.")
     assert shown["original"] == {"title": DRAFT.title, "body": "Two mails."}
+    assert "\napproved with an edit by " in galley("drafts", "show", RUN)[1]
 
 
 @pytest.mark.parametrize(
@@ -284,6 +290,20 @@ def test_schedules_have_their_slots_in_local_time_and_in_utc(galley: Galley) -> 
     assert "T06:00" in digest["next"]["local"]
     assert digest["next"]["utc"].endswith("Z")
     assert galley("schedules")[0] == 0
+
+
+def test_a_schedule_that_the_running_system_does_not_have_is_told_as_such(
+    galley: Galley, state: StateDirectory
+) -> None:
+    written = read_template(find_checkout().template).schedules
+    later = [replace(one, timezone="Asia/Tokyo") if one.name == "NightlySync" else one for one in written]
+    deploy(state.root, [*later[1:], replace(written[0], name="Gone")], SLOT)
+    names = ["DailyDigest", "NightlySync", "Gone"]
+    assert loaded(galley("schedules", "--json"))["changed_since_start"] == names
+    assert f"which takes it up at its next start: {', '.join(names)}.\n" in galley("schedules")[1]
+    deploy(state.root, written, SLOT)
+    assert loaded(galley("schedules", "--json"))["changed_since_start"] == []
+    assert "takes it up" not in galley("schedules")[1]
 
 
 def test_the_project_itself_passes_its_check(galley: Galley) -> None:
