@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from drafter_file.report import TableSource
 from galley.retry import NeverSucceeds
-from galley.texts import clip
+from galley.texts import clip, counted
 
 _SEPARATORS = (",", ";", "\t")
 
@@ -80,7 +80,7 @@ def _csv_rows(text: io.TextIOWrapper, source: TableSource, columns: Mapping[str,
         elif not any(cell.strip() for cell in cells):
             continue
         elif len(cells) < width or any(cell.strip() for cell in cells[width:]):
-            yield number, f"it has {len(cells)} cells, the first row has {width}"
+            yield number, f"it has {counted(len(cells), 'cell', 'cells')}, the first row has {width}"
         else:
             yield number, [cells[place] for place in places]
 
