@@ -37,8 +37,6 @@ LEAST_OF_A_HUNDRED = {
     "rows became pending": 60,
     "rows became published": 25,
     "rows became skipped (gate)": 8,
-    "rows became expired (undecided)": 8,
-    "rows became superseded (replaced)": 2,
     "dead: sent": 10,
     "dead: discarded": 8,
     "rows became expired (undecided)": 5,
