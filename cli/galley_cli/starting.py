@@ -30,24 +30,25 @@ class ShapeName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """When a drafter is due, and what its schedule promises."""
+    """When a drafter is due, what its schedule promises, and how many slots without a draft are its silence."""
 
     expression: str
     timezone: str
     contract: Contract
+    silence_slots: int | None
 
 
 def usual(shape: ShapeName) -> Due:
     """Return when a drafter of that shape is due unless its author says otherwise."""
     match shape:
         case ShapeName.DIGEST:
-            return Due("cron(0 7 ? * MON-FRI *)", "UTC", _contract(30, 120, CatchUp.LATEST))
+            return Due("cron(0 7 ? * MON-FRI *)", "UTC", _contract(30, 120, CatchUp.LATEST), 5)
         case ShapeName.REPORT:
-            return Due("cron(0 8 ? * MON *)", "UTC", _contract(60, 1_440, CatchUp.LATEST))
+            return Due("cron(0 8 ? * MON *)", "UTC", _contract(60, 1_440, CatchUp.LATEST), 2)
         case ShapeName.SYNC:
-            return Due("cron(30 4 * * ? *)", "UTC", _contract(60, 360, CatchUp.LATEST))
+            return Due("cron(30 4 * * ? *)", "UTC", _contract(60, 360, CatchUp.LATEST), 14)
         case ShapeName.MONITOR:
-            return Due("cron(0 * * * ? *)", "UTC", _contract(5, 30, CatchUp.NONE))
+            return Due("cron(0 * * * ? *)", "UTC", _contract(5, 30, CatchUp.NONE), None)
 
 
 def starter(shape: ShapeName, name: str) -> str:
@@ -72,6 +73,7 @@ def schedule_event(name: str, due: Due, taken: Collection[str]) -> tuple[str, st
     contract = due.contract
     age = min(LONGEST_RETRIES, contract.grace_minutes * 60)
     drafters = json.dumps([name])
+    silence = "" if due.silence_slots is None else f', "silence_slots": {due.silence_slots}'
     lines = (
         f"{event}:",
         "  Type: ScheduleV2",
@@ -87,7 +89,7 @@ def schedule_event(name: str, due: Due, taken: Collection[str]) -> tuple[str, st
         f'      {{"drafters": {drafters}, "schedule": "{SCHEDULE_PLACEHOLDER}",',
         f'      "slot": "{SLOT_PLACEHOLDER}",',
         f'      "window_minutes": {contract.window_minutes}, "grace_minutes": {contract.grace_minutes}, '
-        f'"catch_up": "{contract.catch_up}"}}',
+        f'"catch_up": "{contract.catch_up}"{silence}}}',
     )
     return event, "".join(f"{' ' * 8}{line}\n" for line in lines)
 

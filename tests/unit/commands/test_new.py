@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from galley.contract import read_tick
 from galley_cli.checkout import Checkout
 from galley_cli.inspection import inspect
 from galley_cli.main import invoke
@@ -62,6 +63,7 @@ def test_what_is_written_and_what_is_pasted_pass_the_check(
     (scheduled,) = [one for one in inspection.template.schedules if one.name == "PriceWatch"]
     assert (scheduled.expression, scheduled.timezone) == (usual(shape).expression, "Europe/Berlin")
     assert scheduled.retry_age <= usual(shape).contract.grace
+    assert read_tick(scheduled.input).silence_slots == usual(shape).silence_slots
     assert invoke(["check"]) == 0
 
 
