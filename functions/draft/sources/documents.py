@@ -11,6 +11,7 @@ from galley.bucket import Bucket, ObjectMissing, ObjectTooLarge, ObjectUnreadabl
 from sources.address_list import UnreadableList, read_addresses
 from sources.clean import MAX_HTML_CHARS, clean_line, html_to_text, strip_invisible
 from sources.fetch import Fetch, Fetched, FetchError, FetchLimits
+from sources.message import text_codec
 
 MAX_BYTES = 5_000_000
 CHUNK_CHARS = 1_500
@@ -18,7 +19,7 @@ MAX_TAG_CHARS = 100
 """A longer tag is not kept: the document is read and hashed each time."""
 
 _LIST_LIMITS = FetchLimits(wire_bytes=10_000_000, body_bytes=10_000_000)
-_MARKDOWN_HEADING = re.compile(r"#{1,6}[ \t]+(.+?)[ \t#]*")
+_MARKDOWN_HEADING = re.compile(r"#{1,6}[ \t]+(.+)")
 _UNDERLINE = re.compile(r"([=\-~^\"'*+#`:.])\1{2,}")
 _LINES_BEFORE_A_TITLE = 40
 _PARAGRAPH_BREAK = re.compile(r"\n(?:[ \t]*\n)+")
@@ -164,14 +165,15 @@ class AtAddresses:
 def read_document(key: str, body: bytes, tag: str, *, is_html: bool, charset: str = "utf-8") -> Document | Unreadable:
     """Return the document that these bytes are, or why it cannot be taken in."""
     name = "UTF-8" if charset in ("utf-8", "utf8") else charset
-    try:
-        text = body.decode("utf-8-sig" if name == "UTF-8" else charset)
-    except LookupError:
+    codec = "utf-8-sig" if name == "UTF-8" else text_codec(charset)
+    if codec is None:
         return Unreadable(key, f"says that it is written in {clean_line(charset, 40)}, which is not known")
+    try:
+        text = body.decode(codec)
     except UnicodeDecodeError as error:
         return Unreadable(key, f"is not text in {name} (byte {error.start}); convert it")
-    except ValueError:  # a codec that is none of text
-        return Unreadable(key, f"says that it is written in {clean_line(charset, 40)}, which is not known")
+    except ValueError:  # some codecs do not say where it is
+        return Unreadable(key, f"is not text in {clean_line(name, 40)}; convert it")
     if "\0" in text:
         return Unreadable(key, "is not text, it has zero bytes in it; move it out of the prefix")
     if is_html and len(text) > MAX_HTML_CHARS:
@@ -255,7 +257,7 @@ def _heading(lines: list[str]) -> str:
     """
     first, second = ([line.rstrip() for line in lines] + [""])[:2]
     if heading := _MARKDOWN_HEADING.fullmatch(first):
-        return clean_line(heading[1], 200)
+        return clean_line(heading[1].rstrip(" \t#") or heading[1][0], 200)
     if first and not _UNDERLINE.fullmatch(first) and _UNDERLINE.fullmatch(second) and len(second) >= len(first) - 1:
         return clean_line(first, 200)
     return _heading(lines[1:]) if len(lines) > 2 and _UNDERLINE.fullmatch(first) else ""

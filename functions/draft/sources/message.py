@@ -183,7 +183,7 @@ def decode(data: bytes, charset: str | None) -> tuple[str, str | None]:
     that, else Latin-1, which always is.
     """
     declared = (charset or "us-ascii").strip().lower().replace("_", "-")
-    codec = _codec(_CHARSETS.get(declared, declared))
+    codec = text_codec(_CHARSETS.get(declared, declared))
     if codec is not None:
         try:
             return data.decode(codec), None
@@ -199,7 +199,8 @@ def decode(data: bytes, charset: str | None) -> tuple[str, str | None]:
     return text, f"its charset {clean_line(charset, 40)!r} is {problem}; read as {guess}"
 
 
-def _codec(name: str) -> str | None:
+def text_codec(name: str) -> str | None:
+    """Return Python's name for a charset, None for what is none, or only transforms text."""
     try:
         found = codecs.lookup(name)
     except (LookupError, ValueError):  # ValueError for a NUL in the name

@@ -1,5 +1,7 @@
 """Documents: their titles, their text, and the chunks they are kept in."""
 
+import time
+
 import pytest
 
 from sources.documents import CHUNK_CHARS, Document, Listed, UnderPrefix, Unreadable, chunks, chunks_of, read_document
@@ -26,6 +28,8 @@ def read(bucket: MemoryBucket, text: str, name: str = "page.md") -> Document:
         (".. _label:\n\nLeave\n-----\n", "Leave"),
         ("Just words.\nAnd more.", "page.md"),
         ("#hashtag is no heading", "page.md"),
+        ("# # \n", "#"),
+        ("#  C# and F#  # \n", "C# and F"),
         ("", "page.md"),
         ("# In\u200bvis\u202eible", "Invisible"),
         ("text\n" * 60 + "# Too far down", "page.md"),
@@ -91,7 +95,7 @@ def test_chunks_of_one_text_have_ids_of_their_own() -> None:
     assert len({first.id, second.id, third.id}) == 3
 
 
-@pytest.mark.parametrize("charset", ["no-such", "rot13", "base64"])
+@pytest.mark.parametrize("charset", ["no-such", "rot13", "base64", "punycode", "idna", "unicode_escape"])
 def test_a_charset_that_is_none_is_told(charset: str) -> None:
     found = read_document("https://a.example/", b"abc", "", is_html=False, charset=charset)
     assert found == Unreadable("https://a.example/", f"says that it is written in {charset}, which is not known")
@@ -107,3 +111,19 @@ def test_a_tag_that_is_too_long_is_not_kept() -> None:
     found = read_document("a.md", b"# A", "t" * 101, is_html=False)
     assert isinstance(found, Document)
     assert found.tag == ""
+
+
+@pytest.mark.parametrize(
+    "line", ["# " + "#" * 1_000_000 + "a", "# " + "# " * 1_000_000 + "a", "# " + "a# " * 1_000_000]
+)
+def test_a_line_of_signs_takes_time_in_proportion(line: str) -> None:
+    began = time.process_time()
+    assert len(list(chunks(line))) > 600
+    assert time.process_time() - began < 4
+
+
+def test_a_charset_that_decodes_in_quadratic_time_is_not_tried() -> None:
+    body = b"a" * 1_000_000 + b"-" + b"a" * 1_000_000
+    began = time.process_time()
+    assert isinstance(read_document("a", body, "", is_html=False, charset="punycode"), Unreadable)
+    assert time.process_time() - began < 1
