@@ -52,8 +52,13 @@ def _in_xml(body: bytes) -> list[tuple[int, str]]:
     reader = _Sitemap()
     try:
         reader.parser.Parse(body, True)
+    except UnreadableList:
+        raise
     except expat.ExpatError as error:
         raise UnreadableList(f"is neither a sitemap nor a list of addresses ({error})") from error
+    except (LookupError, ValueError) as error:
+        # What expat itself does not read it asks Python for, and that knows no such encoding, or only a transformation.
+        raise UnreadableList("says that it is in an encoding that is not read; use UTF-8") from error
     return reader.found
 
 

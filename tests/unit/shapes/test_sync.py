@@ -408,10 +408,20 @@ def test_two_folders_are_two_sources(bucket: MemoryBucket, nights: Nights) -> No
     assert counts(material, 1) == "1 before, 1 added, 1 deleted, 1 now in the index"
 
 
-def test_a_cursor_of_another_version_is_refused(bucket: MemoryBucket, assign: Any) -> None:
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        {"pages": 3},
+        *(
+            {"documents": {"docs/b.md": ["", "", "", slot]}}
+            for slot in ("soon", "2026-11-27", "0001-01-01T00:00:00+12")
+        ),
+    ],
+)
+def test_a_cursor_of_another_version_is_refused(bucket: MemoryBucket, assign: Any, cursor: Cursor) -> None:
     put(bucket, a="# A")
     with pytest.raises(NeverSucceeds) as failure:
-        sync.collect(assign(DRAFTER, cursors={"handbook": {"pages": 3}}))
+        sync.collect(assign(DRAFTER, cursors={"handbook": cursor}))
     assert failure.value.reason == "invalid_cursor"
     assert index(bucket) == {}
 
@@ -741,6 +751,31 @@ def test_pages_of_a_list_are_taken_in_with_their_links(bucket: MemoryBucket, nig
     assert (entry["id"], entry["link"]) == ("https://docs.example/a", "https://docs.example/a")
 
 
+class _AsS3(MemoryBucket):
+    """Refuses the keys that S3 refuses: those with more ``..`` than other elements, counted from the left."""
+
+    def put(self, key: str, body: bytes, *, content_type: str) -> None:
+        elements = [element for element in key.split("/") if element]
+        ups = [elements[: place + 1].count("..") for place in range(len(elements))]
+        if any(up > place + 1 - up for place, up in enumerate(ups)):
+            raise ValueError(f"400 Bad Request: {key}")
+        super().put(key, body, content_type=content_type)
+
+
+@pytest.mark.parametrize(("ups", "taken"), [(1, True), (5, True), (6, False), (40, False)])
+def test_a_page_whose_address_leads_out_of_the_bucket_holds_up_no_other(
+    nights: Nights, site: Site, assign: Any, ups: int, taken: bool
+) -> None:
+    name = "../" * ups + "published/x"
+    site.put(**{"a": "# A", name: "# X"})
+    bucket = _AsS3()
+    nights.assign = lambda drafter, **named: replace(assign(WEB, fetch=site, **named), bucket=bucket)
+    material = nights.run()
+    assert len(list(bucket.list("index/nightly-sync/site/"))) == 1 + taken
+    told = "has more .. in its name than folders before them; give it a plain one"
+    assert [told in warning for warning in material.warnings] == ([] if taken else [True])
+
+
 def test_a_page_that_did_not_change_is_not_sent_again(nights: Nights, site: Site) -> None:
     site.put(a="# A", b="# B", c="# C")
     nights.run()
@@ -796,6 +831,10 @@ def warnings_of(material: Material) -> tuple[str, ...]:
         (Fetched(304, {}, b"", ""), "docs[.]example/a answers 304"),
         (FetchError("https://docs.example/a", "10.0.0.1 is not a public address"), "is not a public address"),
         (Fetched(200, {}, b"\xff", ""), "docs[.]example/a is not text in UTF-8 (byte 0); convert it"),
+        (
+            Fetched(200, {"content-type": "text/plain; charset=idna"}, b"a", ""),
+            "is written in idna, which is not known",
+        ),
     ],
 )
 def test_a_page_that_cannot_be_read_is_named_and_stays_in_the_index(

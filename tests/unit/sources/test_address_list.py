@@ -46,6 +46,10 @@ def test_both_forms_of_a_sitemap_are_read(body: bytes, expected: tuple[str, ...]
         (b"<html><p>Sorry<br></html>", "is no sitemap (its element is 'html')"),
         (b"<!DOCTYPE html><html></html>", "has a document type"),
         (f"<sitemapindex {NAMESPACE}/>".encode(), "is an index of sitemaps; name one of them"),
+        (b'<?xml version="1.0" encoding="no-such"?><urlset/>', "is in an encoding that is not read; use UTF-8"),
+        (b'<?xml version="1.0" encoding="shift_jis"?><urlset/>', "is in an encoding that is not read; use UTF-8"),
+        (b'<?xml version="1.0" encoding="punycode"?><urlset/>', "is in an encoding that is not read; use UTF-8"),
+        (b'<?xml version="1.0" encoding="hex"?><urlset/>', "is in an encoding that is not read; use UTF-8"),
         (b'<!DOCTYPE a [<!ENTITY b "c">]><urlset><url><loc>https://a/&b;</loc></url></urlset>', "has a document type"),
     ],
 )  # fmt: skip

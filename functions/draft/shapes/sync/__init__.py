@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import cache
 from typing import assert_never
 
 from drafter_file.sync import DocumentsSource
-from galley.instants import format_instant
+from galley.instants import format_instant, parse_instant
 from galley.retry import RetryLater
 from galley.texts import clip, listed
 from shapes.shape import Assignment, Material
@@ -196,6 +196,8 @@ def _read_all(listing: _Listing, is_time_up: Callable[[], bool]) -> Found:
 def _read(place: Place, index: Index, one: Listed, tag: str) -> Reading:
     if not index.has_room_for(one.key):
         return Unreadable(one.key, "has too long a name for the index; shorten it")
+    if index.would_leave(one.key):
+        return Unreadable(one.key, "has more .. in its name than folders before them; give it a plain one")
     return place.read(one, tag)
 
 
@@ -239,7 +241,7 @@ def _judge(
 
     @cache
     def said(slot: str) -> Permission:
-        return permission(assignment.earlier_run(datetime.fromisoformat(slot).astimezone(UTC)), assignment.slot)
+        return permission(assignment.earlier_run(parse_instant(slot)), assignment.slot)
 
     asked = {key: known.asked for key, known in manifest.documents.items() if known.asked}
     return judge_deletes(

@@ -31,6 +31,19 @@ class Index:
         """Tell whether the entry of that document can have a key in the bucket."""
         return len(self._entry(key).encode()) <= MAX_KEY_BYTES
 
+    def would_leave(self, key: str) -> bool:
+        """Tell whether the key of that document's entry leads out of the bucket, and so is one that S3 refuses.
+
+        https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html: read from the left there must never be
+        more ``..`` in it than other elements.
+        """
+        depth = 0
+        for element in self._entry(key).split("/"):
+            depth += -1 if element == ".." else element not in ("", ".")
+            if depth < 0:
+                return True
+        return False
+
     def write(self, document: Document) -> None:
         """Write the document's entry, replacing the one it has."""
         entry = {

@@ -6,10 +6,12 @@ All rows of a cursor move in the one transaction that stores the draft, so a man
 import json
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from drafter_file.sync import DocumentsSource
+from galley.instants import parse_instant
 from galley.retry import NeverSucceeds
 from galley.store import Cursor
 from sources.collected import CursorState, read_cursor
@@ -54,10 +56,16 @@ def at_most(manifest: Manifest, there: Iterable[Listed]) -> Manifest:
     return Manifest({key: replace(largest, tag=tag) for key, tag in tags.items()})
 
 
+def _a_slot(text: str) -> str:
+    if text:
+        parse_instant(text)
+    return text
+
+
 class _Part(CursorState):
     """One row: key -> hash, etag of the entry, tag, slot of the draft that asks."""
 
-    documents: Mapping[str, tuple[str, str, str, str]] = Field(default_factory=dict)
+    documents: Mapping[str, tuple[str, str, str, Annotated[str, AfterValidator(_a_slot)]]] = Field(default_factory=dict)
     last: str = ""
 
 
