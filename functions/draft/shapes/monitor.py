@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Literal, assert_never
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from drafter_file.monitor import HealthSource, MonitorSettings
 from galley.instants import format_instant, in_utc
@@ -32,7 +32,7 @@ from shapes.alarms import (
     is_open,
 )
 from shapes.shape import Assignment, Material
-from sources.collected import CursorState, read_cursor
+from sources.collected import CursorState, Instant, read_cursor
 from sources.health import Down, Health, Unseen, Up, address_of, check
 
 THE_SAME_LOOK = timedelta(seconds=30)
@@ -210,26 +210,26 @@ def _told_anew(before: Sequence[_Watched], looks: Sequence[Looked]) -> tuple[dat
 class _StreakState(CursorState):
     says: Literal[State.GOOD, State.BAD]
     looks: int = Field(ge=1)
-    began: AwareDatetime
+    began: Instant
 
 
 class _ToldState(CursorState):
     what: What
-    slot: AwareDatetime
-    at: AwareDatetime
-    since: AwareDatetime
+    slot: Instant
+    at: Instant
+    since: Instant
 
 
 class _AlarmState(CursorState):
     state: State
-    since: AwareDatetime
+    since: Instant
     streak: _StreakState | None = None
     told: _ToldState | None = None
-    troubles: tuple[AwareDatetime, ...] = ()
+    troubles: tuple[Instant, ...] = ()
 
 
 class _WatchedState(CursorState):
-    looked_at: AwareDatetime
+    looked_at: Instant
     alarms: dict[Concern, _AlarmState]
 
 
@@ -237,7 +237,7 @@ class _UpOrDown(CursorState):
     """The cursor of a source that was looked at before alarms were kept: its instants are slots."""
 
     state: Literal["up", "down"]
-    since: AwareDatetime
+    since: Instant
     announced: bool
 
 
@@ -248,11 +248,11 @@ def _watched(cursor: Cursor | None, source: HealthSource) -> _Watched:
     if "state" in cursor:
         return _Watched(None, {Concern.ANSWER: _from_up_or_down(read_cursor(_UpOrDown, cursor, name))})
     state = read_cursor(_WatchedState, cursor, name)
-    return _Watched(in_utc(state.looked_at), {concern: _standing(alarm) for concern, alarm in state.alarms.items()})
+    return _Watched(state.looked_at, {concern: _standing(alarm) for concern, alarm in state.alarms.items()})
 
 
 def _from_up_or_down(known: _UpOrDown) -> Standing:
-    since = in_utc(known.since)
+    since = known.since
     if known.state == "up":
         return Standing(State.GOOD, since)
     return Standing(State.BAD, since, told=Told(What.TROUBLE, since, since, since) if known.announced else None)
@@ -262,10 +262,10 @@ def _standing(alarm: _AlarmState) -> Standing:
     streak, told = alarm.streak, alarm.told
     return Standing(
         state=alarm.state,
-        since=in_utc(alarm.since),
-        streak=Streak(streak.says, streak.looks, in_utc(streak.began)) if streak is not None else None,
-        told=Told(told.what, in_utc(told.slot), in_utc(told.at), in_utc(told.since)) if told is not None else None,
-        troubles=tuple(map(in_utc, alarm.troubles)),
+        since=alarm.since,
+        streak=Streak(streak.says, streak.looks, streak.began) if streak is not None else None,
+        told=Told(told.what, told.slot, told.at, told.since) if told is not None else None,
+        troubles=alarm.troubles,
     )
 
 

@@ -3,11 +3,12 @@
 import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from galley.drafts import Item
+from galley.instants import in_utc
 from galley.retry import NeverSucceeds
 from galley.store import Cursor
 
@@ -80,6 +81,9 @@ class CursorState(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+
+Instant = Annotated[AwareDatetime, AfterValidator(in_utc)]
+"""An instant in a cursor, in UTC."""
 
 State = TypeVar("State", bound=CursorState)
 

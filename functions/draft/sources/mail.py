@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from galley.bucket import Bucket, ObjectInfo, ObjectMissing, ObjectTooLarge, ObjectUnreadable
 from galley.drafts import Item
@@ -23,7 +23,7 @@ from galley.instants import format_instant, in_utc
 from galley.store import Cursor
 from galley.texts import clip, counted, listed
 from sources.clean import clean_line
-from sources.collected import Collected, CursorState, SourceLimits, read_cursor, short_hash
+from sources.collected import Collected, CursorState, Instant, SourceLimits, read_cursor, short_hash
 from sources.message import Message, NotAMessage, Quotes, read_message
 
 LOOK_BACK = timedelta(days=1)
@@ -48,7 +48,7 @@ _Order = tuple[datetime, str]
 class _Place(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    modified: AwareDatetime
+    modified: Instant
     key: str
 
 
@@ -95,7 +95,7 @@ def collect(
     is_first = cursor is None or state.prefix not in ("", prefix)
     if is_first:
         state = _State(messages=state.messages, untold=state.untold)
-    after = None if state.after is None else (in_utc(state.after.modified), state.after.key)
+    after = None if state.after is None else (state.after.modified, state.after.key)
     beyond = [info for info in bucket.list(prefix) if after is None or _order(info) > after]
     beyond = sorted((info for info in beyond if not _is_folder(info)), key=_order)
     passed: list[ObjectInfo] = []

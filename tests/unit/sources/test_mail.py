@@ -510,7 +510,13 @@ def test_an_object_that_waits_is_never_passed_however_much_is_done_beyond_it(
 
 @pytest.mark.parametrize(
     "cursor",
-    [{"after": "yesterday"}, {"seen": 1}, {"version": 2}, {"after": {"modified": "2026-03-02T06:00:00", "key": "a"}}],
+    [
+        {"after": "yesterday"},
+        {"seen": 1},
+        {"version": 2},
+        {"after": {"modified": "2026-03-02T06:00:00", "key": "a"}},
+        {"after": {"modified": "9999-12-31T23:59:59-12:00", "key": "a"}},
+    ],
 )
 def test_a_cursor_of_another_kind_is_refused_rather_than_begun_anew(
     bucket: MemoryBucket, cursor: Mapping[str, object]
