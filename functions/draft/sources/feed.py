@@ -18,14 +18,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal, assert_never
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from galley.drafts import Item
 from galley.instants import format_instant, in_utc
 from galley.store import Cursor
 from galley.texts import clip, counted, listed
 from sources.clean import clean_line
-from sources.collected import Collected, CursorState, Reading, SourceLimits, read_cursor, short_hash
+from sources.collected import Collected, CursorState, Instant, Reading, SourceLimits, read_cursor, short_hash
 from sources.feed_entries import Entry, read_entries, says_something
 from sources.fetch import Fetch, Fetched, FetchError, FetchLimits
 from sources.links import canonical
@@ -35,6 +35,8 @@ MAX_ENTRIES = 4_000
 """More entries than these, in the order of the document, are not read; all that are read can be remembered."""
 MAX_TAGS = 150_000
 """feedparser takes up to a tenth of a millisecond for each tag, whatever the document."""
+MAX_ATTRIBUTES_SQUARED = 200_000_000
+"""feedparser takes quadratic time over the attributes of one tag: for so many, squared and added up, some seconds."""
 MAX_REMEMBERED_GONE = 2_000
 """So many entries are remembered beyond those that the feed still has: some feeds bring old ones back."""
 MAX_REMEMBERED_LINKS = 2_000
@@ -46,6 +48,10 @@ _DEFERRED_NAMED = 10
 EDITED = "[This entry was in an earlier draft; it has changed since.]"
 _CLOSED = re.compile(rb"</(?:\w+:)?(?:rss|feed|rdf)\s*>\s*(?:<!--[^<>]*-->\s*)*\Z", re.IGNORECASE)
 _CLOSED_WITHIN = 1_000
+_XML_ENCODING = re.compile(rb"(?:\xef\xbb\xbf)?<\?.*encoding=['\"](.*?)['\"].*\?>")
+"""How feedparser finds what encoding a document declares: in its first line, and there the last one."""
+_QUADRATIC_CODECS = (b"punycode", b"idna")
+"""Python's codecs that decode in quadratic time. They are for names of hosts, and no feed is written in them."""
 
 
 class _State(CursorState):
@@ -60,7 +66,7 @@ class _State(CursorState):
     moving_to: str | None = None
     moved_to: str | None = None
     gone: bool = False
-    gone_named: AwareDatetime | None = None
+    gone_named: Instant | None = None
     etag: str | None = None
     modified: str | None = None
     seen: tuple[str, ...] = ()
@@ -171,7 +177,7 @@ def _gone(state: _State, until: datetime) -> Collected:
     """Return that there is nothing, and each week a warning; a run without a draft does not count as having told it."""
     note = "gone for good, 410, and not asked again"
     untold = _stored(state)
-    if state.gone_named is not None and until - in_utc(state.gone_named) < GONE_NAMED_EVERY:
+    if state.gone_named is not None and until - state.gone_named < GONE_NAMED_EVERY:
         return Collected((), (), untold, untold, reading=Reading.GONE, note=note)
     warning = (
         f"the feed {state.url}: it is gone for good (410) and is not asked again; "
@@ -270,7 +276,11 @@ def _parsed(answer: Fetched) -> Any:
         return "its answer is empty"
     if answer.body.count(b"<") > MAX_TAGS:
         return f"it has more than {MAX_TAGS:,} tags"
+    if sum(piece.count(b"=") ** 2 for piece in answer.body.split(b"<")) > MAX_ATTRIBUTES_SQUARED:
+        return "it has tags with too many attributes"
     content_type = answer.headers.get("content-type", "")
+    if _is_quadratic(content_type, answer.body):
+        return "it says that it is in an encoding that is none of text"
     headers = {"content-type": content_type, "content-location": answer.url}
     try:
         document = feedparser.parse(
@@ -287,6 +297,13 @@ def _parsed(answer: Fetched) -> Any:
     if _is_broken(document) and not _CLOSED.search(answer.body[-_CLOSED_WITHIN:]):
         return f"it is broken, nothing in it can be read ({document.bozo_exception})"
     return document
+
+
+def _is_quadratic(content_type: str, body: bytes) -> bool:
+    """Whether a feed declares an encoding that would take hours to decode, in its header or in its XML."""
+    in_xml = _XML_ENCODING.match(body)
+    declared = content_type.encode(errors="replace").lower() + (b" " + in_xml[1].lower() if in_xml else b"")
+    return any(codec in declared for codec in _QUADRATIC_CODECS)
 
 
 def _is_broken(document: Any) -> bool:

@@ -275,6 +275,24 @@ BAD = [
     (200, b"http://127.0.0.1/feed", {}, "it is not a feed"),
     (200, b"<rss version='2.0'><channel><title>x</title", {}, "it is broken, nothing in it can be read"),
     (200, b"<rss>" + b"<a>" * 160_000, {}, "it has more than 150,000 tags"),
+    (
+        200,
+        b"<rss version='2.0'><item " + b" ".join(b"a%d='>'" % number for number in range(40_000)) + b"/></rss>",
+        {},
+        "it has tags with too many attributes",
+    ),
+    (
+        200,
+        b"<?xml version='1.0' encoding='Punycode'?>" + b"a" * 500_000 + b"-" + b"a" * 500_000,
+        {},
+        "it says that it is in an encoding that is none of text",
+    ),
+    (
+        200,
+        b"a" * 500_000 + b"-" + b"a" * 500_000,
+        {"content_type": "application/xml; charset='punycode'"},
+        "it says that it is in an encoding that is none of text",
+    ),
 ]
 
 
@@ -656,7 +674,9 @@ def test_too_many_entries_are_told(site: Site, monkeypatch: pytest.MonkeyPatch) 
     assert collected.warnings == (f"the feed {URL}: it has 5 entries; only the first 3 are read",)
 
 
-@pytest.mark.parametrize("cursor", [{"seen": "all"}, {"version": 2}, {"etag": 1}])
+@pytest.mark.parametrize(
+    "cursor", [{"seen": "all"}, {"version": 2}, {"etag": 1}, {"gone_named": "0001-01-01T00:00:00+12:00"}]
+)
 def test_a_cursor_of_another_kind_is_refused_rather_than_begun_anew(site: Site, cursor: Cursor) -> None:
     with pytest.raises(NeverSucceeds, match="the stored cursor of the feed https://"):
         _collect(site, cursor)
