@@ -21,7 +21,7 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
         return wait if wait > timedelta(0) else None
     try:
         until = parsedate_to_datetime(headers.get("retry-after", ""))
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     wait = (until if until.tzinfo else until.replace(tzinfo=UTC)) - now
     return wait if wait > timedelta(0) else None

@@ -39,15 +39,16 @@ def _json_lines(
             continue
         try:
             read = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
+            cells = [_json_cell(read.get(name)) for name in columns] if isinstance(read, dict) else None
         except (ValueError, RecursionError):
-            read = None
-        if not isinstance(read, dict):
+            cells = None
+        if cells is None:
             yield number, "it is not a JSON object"
             continue
         found_any = True
         named |= {name: None for name in list(read)[:40] if len(named) < 400}
         named |= {name: None for name in columns if name in read}
-        yield number, [_json_cell(read.get(name)) for name in columns]
+        yield number, cells
     for column, wanted_by in columns.items():
         if found_any and column not in named:
             raise _missing_column(source, "no column", column, wanted_by, list(named))
@@ -113,7 +114,13 @@ def _raw_rows(
         except StopIteration:
             return
         except csv.Error as error:
-            if number == 1 or "unexpected end of data" in str(error) or "field limit" in str(error):
+            if "field limit" in str(error):
+                raise NeverSucceeds(
+                    "unreadable_table",
+                    f"{source.place}: row {number} has a cell of more than {csv.field_size_limit():,} characters, or "
+                    "opens a quote that is never closed; correct it",
+                ) from error
+            if number == 1 or "unexpected end of data" in str(error):
                 raise NeverSucceeds(
                     "unreadable_table", f"{source.place}: row {number} opens a quote that is never closed; correct it"
                 ) from error
@@ -124,7 +131,10 @@ def _separator(head: str, columns: Mapping[str, str]) -> str:
     """Return the separator under which the first row names most of the wanted columns, and then has most cells."""
 
     def fitness(separator: str) -> tuple[int, int]:
-        cells = next(csv.reader([head], delimiter=separator), [])
+        try:
+            cells = next(csv.reader([head], delimiter=separator), [])
+        except csv.Error:  # a cell beyond the reader's limit
+            cells = []
         return len(columns.keys() & {cell.strip() for cell in cells}), len(cells)
 
     return max(_SEPARATORS, key=fitness)

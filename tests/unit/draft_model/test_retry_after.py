@@ -29,6 +29,8 @@ NOW = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
         ({"retry-after": "0"}, None),
         ({"retry-after": ""}, None),
         ({"retry-after": "soon"}, None),
+        ({"retry-after": "Tue, 01 Dec 2026 12:01:00 +99999999999999"}, None),
+        ({"retry-after": "01 Dec 99999999999999999999 12:01:00 GMT"}, None),
         ({"retry-after": "Tue, 99 Dec 2026 12:01:00 GMT"}, None),
     ],
 )

@@ -146,6 +146,21 @@ def test_lines_that_cannot_be_read_are_named_by_number(line: str, why: str) -> N
     assert table.left_out[0].startswith(f"row 2 ({why}")
 
 
+def test_a_line_of_any_depth_is_a_row_that_is_left_out() -> None:
+    depths = range(300, 1_100)
+    lines = [f'{{"date": "2026-11-16", "orders": {"[" * depth}{"]" * depth}}}' for depth in depths]
+    table = read("\n".join(['{"date": "2026-11-16", "orders": 3}', *lines]), a_table(format="json_lines"))
+    assert by_day(table) == {"2026-11-16": 3}
+    assert table.left_out_rows == len(depths)
+
+
+def test_a_first_row_with_a_cell_too_long_for_the_reader_is_refused_in_one_line() -> None:
+    with pytest.raises(NeverSucceeds) as failure:
+        read(f"date,orders,{'x' * 200_000}\n2026-11-16,3,a\n")
+    assert failure.value.reason == "unreadable_table"
+    assert failure.value.detail.startswith("t.csv: row 1 has a cell of more than 131,072 characters")
+
+
 def test_a_column_that_no_line_has_is_missing() -> None:
     with pytest.raises(NeverSucceeds) as failure:
         read('{"date": "2026-11-16", "count": 3}', a_table(format="json_lines"))
