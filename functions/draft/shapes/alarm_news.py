@@ -165,11 +165,11 @@ def quiet_line(looked: Looked) -> str:
     if not looked.heard:
         at = format_instant(looked.at)
         return f"{looked.source.id} was looked at only seconds ago, at {at}; this look does not count"
-    said = [words for heard in looked.heard if (words := _quiet(heard))]
+    said = [words for heard in looked.heard if (words := _quiet(heard, is_up=isinstance(looked.found, Up)))]
     return f"{looked.source.id} {', and '.join(said)}"
 
 
-def _quiet(heard: Heard) -> str:
+def _quiet(heard: Heard, *, is_up: bool) -> str:
     """Return what is said of one alarm; "" where another one says it, or where all is well."""
     is_answer, words, told = heard.concern is Concern.ANSWER, _WORDS[heard.concern], heard.now.told
     looks = heard.now.streak.looks if heard.now.streak is not None else 0
@@ -185,6 +185,8 @@ def _quiet(heard: Heard) -> str:
             return f"is flapping, as was told for the slot {format_instant(told.slot)}"
         case News.NO_DATA if is_answer:
             return f"is unknown: {_found(heard.finding)}"
+        case News.NO_DATA if heard.concern is Concern.CERTIFICATE and is_up:
+            return "has no certificate to be seen"
         case News.FINE if is_answer:
             return words.good
         case _:

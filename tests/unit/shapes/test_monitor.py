@@ -475,6 +475,14 @@ def test_an_address_that_is_itself_at_fault_never_succeeds(assign: Any, url: str
         ({"looked_at": "2026-11-27T06:07:12Z", "alarms": {"smell": {}}}, "alarms.smell.[key]"),
         ({"looked_at": "2026-11-27T06:07:12Z", "alarms": {"answer": {"state": "up"}}}, "alarms.answer.state"),
         ({"alarms": {}}, "looked_at"),
+        ({"looked_at": "9999-12-31T23:59:59-12:00", "alarms": {}}, "looked_at"),
+        (
+            {
+                "looked_at": "2026-11-27T06:07:12Z",
+                "alarms": {"answer": {"state": "bad", "since": "0001-01-01T00:00+12"}},
+            },
+            "alarms.answer.since",
+        ),
     ],
 )
 def test_a_cursor_of_another_version_is_refused(assign: Any, cursor: Cursor, field: str) -> None:
@@ -507,6 +515,12 @@ def test_a_cursor_that_only_knows_up_or_down_is_gone_on_from(
     assert material.supersedes == supersedes
     if title is not None:
         assert "since the look at 2026-11-27T03:00:00Z" in material.items[0].text
+
+
+def test_a_certificate_that_was_to_be_seen_and_is_not_there_is_said(assign: Any) -> None:
+    hours = Hours(assign, a_drafter("desk:/health", certificate_days=14), 200, 503)
+    assert hours.look().nothing_new == "desk is up, and has no certificate to be seen"
+    assert [item.title for item in hours.look().items] == ["desk is down"]
 
 
 @given(stories())
