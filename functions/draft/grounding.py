@@ -59,7 +59,6 @@ _WEEKDAY = re.compile(
     r"\b(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?,?\s(?:the\s)?$", re.IGNORECASE
 )
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)\b")
-_ENUMERATES = re.compile(r"(?:^|\n)\s*$")
 _BELONGS = re.compile(r"\s?%|[^\W_]{1,12}(?!\w)| (?:per ?cent|thousand|million|billion)\b", re.IGNORECASE)
 _PERCENT_HEAD = re.compile(r"\(%\)|\bin (?:%|percent|per cent)|%\s*\||\bpercent(?:age)?\b|\bper cent\b", re.IGNORECASE)
 
@@ -311,8 +310,12 @@ def _is_told(quantity: Quantity, text: str, passage: Passage, facts: Facts) -> b
     return whole is not None and (
         _is_counted(whole, quantity, after, passage, facts)
         or _is_of_a_date(whole, before, after, facts)
-        or (_ENUMERATES.search(text, 0, quantity.start) is not None and after[:1] in (".", ")"))
+        or (after[:1] in (".", ")") and _begins_a_line(text, quantity.start))
     )
+
+
+def _begins_a_line(text: str, place: int) -> bool:
+    return not text[text.rfind("\n", 0, place) + 1 : place].strip()
 
 
 def _whole(quantity: Quantity) -> int | None:

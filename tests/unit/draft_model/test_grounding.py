@@ -276,3 +276,10 @@ def test_it_takes_time_in_proportion_to_the_text(piece: str) -> None:
     began = time.process_time()
     found_in(text, text[:25_000])
     assert time.process_time() - began < 4
+
+
+@pytest.mark.parametrize("piece", ["7\n\n", "\n 7", "\n\n\n\n\n\n7"])
+def test_numbers_of_no_source_take_time_in_proportion_too(piece: str) -> None:
+    began = time.process_time()
+    assert found_in(piece * (60_000 // len(piece)), "nothing")
+    assert time.process_time() - began < 4
