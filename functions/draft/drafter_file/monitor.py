@@ -59,8 +59,8 @@ class MonitorSettings(Strict):
     """What holds for a monitor as a whole: the table ``[monitor]``.
 
     Its drafts expire after ``alert_expire_hours``. What is still so after ``remind_hours`` is told again; 0 is never.
-    The ``flapping``-th time within ``flapping_hours`` that the same thing goes wrong is told as flapping, and nothing
-    more until it has been steady for as long.
+    The ``flapping``-th time within ``flapping_hours`` that the same thing goes wrong is told as flapping, and then only
+    reminders are sent until it has been steady for as long.
     """
 
     alert_expire_hours: Count = Field(default=24, le=24 * 366)

@@ -108,6 +108,8 @@ def _title(source: str, heard: Heard) -> str:
             return f"{source} {words.good_again}"
         case News.FLAPS:
             return f"{source} is flapping: it {words.bad} once more"
+        case News.FLAPPING_REMINDER:
+            return f"{source} is still flapping: it {words.bad if heard.now.state is State.BAD else words.good} now"
         case News.SETTLED_BAD:
             return f"{source} has stopped flapping and {words.bad}"
         case News.SETTLED_GOOD:
@@ -148,12 +150,21 @@ def _context(heard: Heard) -> list[str]:
             since = format_instant(now.troubles[0])
             return [
                 f"It has gone wrong {len(now.troubles)} times since {since}.",
-                f"No more is told of it until it has been the same for {_hours(heard.policy)}.",
+                f"{_told_until(heard.policy)} it has been the same for {_hours(heard.policy)}.",
+            ]
+        case News.FLAPPING_REMINDER if told is not None:
+            return [
+                f"It was told as flapping for the slot {format_instant(told.slot)}.",
+                f"{_told_until(heard.policy)} it has been the same for {_hours(heard.policy)}.",
             ]
         case News.SETTLED_BAD | News.SETTLED_GOOD:
             return [f"It has been the same for {_hours(heard.policy)}, since the look at {format_instant(now.since)}."]
         case _:
             return []
+
+
+def _told_until(policy: Policy) -> str:
+    return "No more is told of it until" if policy.remind is None else "Only reminders are sent until"
 
 
 def _hours(policy: Policy) -> str:

@@ -124,6 +124,7 @@ class News(StrEnum):
     IS_GOOD_AGAIN = "is_good_again"
     FLAPS = "flaps"
     STILL_FLAPS = "still_flaps"
+    FLAPPING_REMINDER = "flapping_reminder"
     SETTLED_BAD = "settled_bad"
     SETTLED_GOOD = "settled_good"
 
@@ -134,6 +135,7 @@ TOLD = frozenset(
         News.REMINDER,
         News.IS_GOOD_AGAIN,
         News.FLAPS,
+        News.FLAPPING_REMINDER,
         News.SETTLED_BAD,
         News.SETTLED_GOOD,
     }
@@ -150,8 +152,8 @@ def decide(before: Standing | None, finding: Finding, look: Look, policy: Policy
 
     Trouble is told once it was found so often in a row as the policy says, and its end likewise, if the trouble was
     told. A look that finds nothing out makes the state unknown and ends nothing: the good looks are counted anew after
-    it, while bad ones on both sides of it count as in a row. What goes bad too often is told as flapping, and then
-    nothing more until its state has been the same for as long as flapping takes.
+    it, while bad ones on both sides of it count as in a row. What goes bad too often is told as flapping, and then only
+    reminded of until its state has been the same for as long as flapping takes.
     """
     standing = before or Standing(State.UNKNOWN, look.at)
     match finding:
@@ -193,12 +195,12 @@ def _count(standing: Standing, says: State, look: Look, enough: int) -> Standing
 def _tell_bad(standing: Standing, look: Look, policy: Policy) -> tuple[News, Standing]:
     told = standing.told
     if told is not None and told.what is What.TROUBLE:
-        if policy.remind is None or look.at - told.at < policy.remind:
+        if not _is_time_to_remind(told, look, policy):
             return News.STILL_BAD, standing
-        return News.REMINDER, replace(standing, told=replace(told, slot=look.slot, at=look.at))
+        return News.REMINDER, _reminding(standing, told, look)
     if told is not None and told.what is What.FLAPPING:
         if not _is_steady(standing, told, look, policy):
-            return News.STILL_FLAPS, standing
+            return _still_flapping(standing, told, look, policy)
         return News.SETTLED_BAD, _telling(standing, What.TROUBLE, look, standing.since, (look.at,))
     troubles = (*_recent(standing.troubles, look, policy), look.at)
     if len(troubles) < policy.flapping:
@@ -212,7 +214,7 @@ def _tell_good(standing: Standing, look: Look, policy: Policy) -> tuple[News, St
         return News.IS_GOOD_AGAIN, _telling(standing, What.END, look, standing.since, standing.troubles)
     if told is not None and told.what is What.FLAPPING:
         if not _is_steady(standing, told, look, policy):
-            return News.STILL_FLAPS, standing
+            return _still_flapping(standing, told, look, policy)
         return News.SETTLED_GOOD, _telling(standing, What.END, look, standing.since, ())
     return News.FINE, standing
 
@@ -221,9 +223,27 @@ def _telling(standing: Standing, what: What, look: Look, since: datetime, troubl
     return replace(standing, told=Told(what, look.slot, look.at, since), troubles=troubles)
 
 
+def _still_flapping(standing: Standing, told: Told, look: Look, policy: Policy) -> tuple[News, Standing]:
+    if not _is_time_to_remind(told, look, policy):
+        return News.STILL_FLAPS, standing
+    return News.FLAPPING_REMINDER, _reminding(standing, told, look)
+
+
+def _is_time_to_remind(told: Told, look: Look, policy: Policy) -> bool:
+    return policy.remind is not None and look.at - told.at >= policy.remind
+
+
+def _reminding(standing: Standing, told: Told, look: Look) -> Standing:
+    return replace(standing, told=replace(told, slot=look.slot, at=look.at))
+
+
 def _is_steady(standing: Standing, told: Told, look: Look, policy: Policy) -> bool:
-    """Tell whether the state has been the same since long enough before, and flapping was told as long ago."""
-    return look.at - max(standing.since, told.at) >= policy.flapping_within
+    """Tell whether the state has been the same since long enough before, and flapping was found as long ago.
+
+    It was found at the last of the troubles that are kept; a reminder since then does not put this off.
+    """
+    found = standing.troubles[-1] if standing.troubles else told.at
+    return look.at - max(standing.since, found) >= policy.flapping_within
 
 
 def _recent(troubles: Sequence[datetime], look: Look, policy: Policy) -> list[datetime]:

@@ -190,6 +190,18 @@ def test_flapping(findings: str, every: float, expected: dict[int, News]) -> Non
     assert told(findings, ONE, every) == expected
 
 
+def test_flapping_is_reminded_of_and_settles_no_later_for_that() -> None:
+    heard = told("bgbgb" + "gb" * 6 + "g" * 8, replace(ONE, remind=4 * HOUR))
+    assert {place: news for place, news in heard.items() if place > 3} == {
+        4: News.FLAPS,
+        8: News.FLAPPING_REMINDER,
+        12: News.FLAPPING_REMINDER,
+        16: News.FLAPPING_REMINDER,
+        20: News.FLAPPING_REMINDER,
+        23: News.SETTLED_GOOD,
+    }
+
+
 def test_what_flapped_and_settled_as_bad_ends_like_any_trouble() -> None:
     heard = told("bgbgb" + "b" * 7 + "gb", ONE)
     assert heard[10] is News.SETTLED_BAD

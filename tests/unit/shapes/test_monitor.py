@@ -248,7 +248,7 @@ def test_what_goes_down_again_and_again_is_told_as_flapping_until_it_is_stable(a
     flapping = hours.look()
     assert [item.title for item in flapping.items] == ["desk is flapping: it is down once more"]
     assert "It has gone wrong 3 times since 2026-11-27T06:07:12Z." in flapping.items[0].text
-    assert "No more is told of it until it has been the same for 6 hours." in flapping.items[0].text
+    assert "Only reminders are sent until it has been the same for 6 hours." in flapping.items[0].text
     assert flapping.figures.splitlines()[2].startswith("| desk | down, flapping | 503 ")
     assert hours.look().nothing_new == "desk is flapping, as was told for the slot 2026-11-27T10:00:00Z"
     assert hours.titles(7) == [[]] * 7
