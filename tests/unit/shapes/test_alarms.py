@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapes.alarms import (
+from shapes.monitor.alarms import (
     TOLD,
     Bad,
     Finding,

@@ -18,7 +18,7 @@ from drafter import Drafter
 from galley.retry import NeverSucceeds
 from galley.schedules import SchedulesUnavailable
 from shapes import monitor
-from shapes.alarm_news import Concern
+from shapes.monitor.news import Concern
 from shapes.shape import Cursor, Material, Window
 from sources.fetch import Fetched, FetchError, FetchLimits, NoNetwork, fetch
 from unit.shapes.test_alarms import Heard, Policy, stories

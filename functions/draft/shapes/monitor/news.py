@@ -10,7 +10,7 @@ from drafter_file.monitor import HealthSource
 from galley.drafts import Item
 from galley.instants import format_instant
 from galley.texts import counted
-from shapes.alarms import Bad, Finding, Good, News, NoData, Policy, Standing, State, What, is_open
+from shapes.monitor.alarms import Bad, Finding, Good, News, NoData, Policy, Standing, State, What, is_open
 from sources.clean import clean_line, web_link
 from sources.health import Down, Health, Unseen, Up
 

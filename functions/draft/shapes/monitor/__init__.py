@@ -14,8 +14,7 @@ from galley.instants import format_instant, in_utc
 from galley.retry import NeverSucceeds, RetryLater
 from galley.store import Cursor
 from galley.texts import counted
-from shapes.alarm_news import Concern, Heard, Looked, figures_of, item_of, quiet_line
-from shapes.alarms import (
+from shapes.monitor.alarms import (
     TOLD,
     Bad,
     Finding,
@@ -31,6 +30,7 @@ from shapes.alarms import (
     decide,
     is_open,
 )
+from shapes.monitor.news import Concern, Heard, Looked, figures_of, item_of, quiet_line
 from shapes.shape import Assignment, Material
 from sources.collected import CursorState, Instant, read_cursor
 from sources.health import Down, Health, Unseen, Up, address_of, check
