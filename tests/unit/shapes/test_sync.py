@@ -145,6 +145,24 @@ def test_a_night_without_changes_drafts_nothing_and_stores_nothing(bucket: Memor
     assert material == Material(nothing_new="docs/ has not changed, 2 documents")
 
 
+def test_the_index_of_a_source_that_is_named_no_more_is_told_until_somebody_removes_it(
+    bucket: MemoryBucket, nights: Nights
+) -> None:
+    put(bucket, leave="# Leave", pay="# Pay")
+    nights.run()
+    renamed = DRAFTER.model_copy(update={"sources": (DRAFTER.sources[0].model_copy(update={"id": "rules"}),)})
+    told = (
+        "the index still holds 2 documents of source 'handbook', which the drafter's file does not name any more:"
+        " remove index/nightly-sync/handbook/ from the bucket, or name the source again"
+    )
+    assert told in nights.run(drafter=renamed).warnings
+    assert told in str(nights.run(drafter=renamed).nothing_new), "a quiet night says so too"
+    for info in list(bucket.list("index/nightly-sync/handbook/")):
+        bucket.delete(info.key)
+    assert told not in str(nights.run(drafter=renamed).nothing_new)
+    assert nights.cursors["handbook"] == {"documents": {}}
+
+
 def test_an_empty_prefix_is_no_news(nights: Nights) -> None:
     assert nights.run() == Material(nothing_new="docs/ has not changed, no documents")
 

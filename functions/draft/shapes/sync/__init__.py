@@ -9,11 +9,22 @@ from typing import assert_never
 from drafter_file.sync import DocumentsSource
 from galley.instants import format_instant, parse_instant
 from galley.retry import RetryLater
-from galley.texts import clip, listed
+from galley.store import Cursor
+from galley.texts import clip, counted, listed
 from shapes.shape import Assignment, Material
 from shapes.sync.deletes import Deletes, Permission, judge_deletes, moves, permission
 from shapes.sync.index import Index
-from shapes.sync.manifest import Known, Manifest, adopted, at_most, check_room, moved_cursors, read_manifest
+from shapes.sync.manifest import (
+    Known,
+    Manifest,
+    adopted,
+    at_most,
+    check_room,
+    forgotten,
+    left_behind,
+    moved_cursors,
+    read_manifest,
+)
 from shapes.sync.note import (
     NAMED,
     Counts,
@@ -63,7 +74,8 @@ def collect(assignment: Assignment) -> Material:
     New documents are read first, then the others from where the last run stopped. What is not reached before the run's
     time is nearly up is named, stays as it is, and comes first in the next run.
 
-    A source whose list cannot be read does not hold up the others; a warning names it.
+    A source whose list cannot be read does not hold up the others; a warning names it. So does one name what the index
+    still holds of a source that the drafter's file does not name any more, until somebody removes it.
 
     Raises:
         RetryLater: ``sources_unavailable``, when no source's list can be read.
@@ -78,8 +90,9 @@ def collect(assignment: Assignment) -> Material:
         raise RetryLater("sources_unavailable", clip(told, _MOST_REASON_CHARS))
     check_room(at_most(listing.manifest, listing.there.values()) for listing in whole)
     synced = [_sync(assignment, listing, len(whole) - place) for place, listing in enumerate(whole)]
-    warnings = (*unlisted, *(warning for one in synced for warning in one.warnings))
-    cursors = {name: cursor for one in synced for name, cursor in one.cursors.items()}
+    left, forgotten_cursors = _left_behind(assignment, sources)
+    warnings = (*unlisted, *(warning for one in synced for warning in one.warnings), *left)
+    cursors = {**forgotten_cursors, **{name: cursor for one in synced for name, cursor in one.cursors.items()}}
     if not any(one.is_news for one in synced):
         told = "; ".join((*(quiet(one) for one in synced), *warnings))
         return Material(cursors=cursors, nothing_new=clip(told, _MOST_REASON_CHARS))
@@ -88,6 +101,25 @@ def collect(assignment: Assignment) -> Material:
         warnings += (f"{len(left_out)} more documents changed; they are not shown here: {listed(left_out, NAMED)}",)
     items = tuple(note.item(f"d{place}") for place, note in enumerate(notes[:MOST_ITEMS], start=1))
     return Material(items=items, figures=figures_of(synced), warnings=warnings, cursors=cursors)
+
+
+def _left_behind(
+    assignment: Assignment, sources: Iterable[DocumentsSource]
+) -> tuple[tuple[str, ...], dict[str, Cursor]]:
+    """Return a warning for each index that no source keeps any more, and the cursors of those that are gone."""
+    warnings: list[str] = []
+    cursors: dict[str, Cursor] = {}
+    for name in left_behind(assignment.cursors(), {source.id for source in sources}):
+        index = Index(assignment.bucket, assignment.drafter.name, name)
+        if entries := index.etags():
+            documents = counted(len(entries), "document", "documents")
+            warnings.append(
+                f"the index still holds {documents} of source {name!r}, which the drafter's file does not name any"
+                f" more: remove {index.root} from the bucket, or name the source again"
+            )
+        else:
+            cursors |= forgotten(assignment.cursors(), name)
+    return tuple(warnings), cursors
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ class Index:
     def etags(self) -> dict[str, str]:
         """Return the etag of each entry there is, by its document's key."""
         return {
-            info.key.removeprefix(self._root).removesuffix(".json"): info.etag
-            for info in self.bucket.list(self._root)
+            info.key.removeprefix(self.root).removesuffix(".json"): info.etag
+            for info in self.bucket.list(self.root)
             if info.key.endswith(".json")
         }
 
@@ -61,8 +61,9 @@ class Index:
         self.bucket.delete(self._entry(key))
 
     @property
-    def _root(self) -> str:
+    def root(self) -> str:
+        """What the keys of all entries begin with."""
         return f"index/{self.drafter}/{self.source}/"
 
     def _entry(self, key: str) -> str:
-        return f"{self._root}{key}.json"
+        return f"{self.root}{key}.json"

@@ -105,6 +105,16 @@ def moved_cursors(cursors: Mapping[str, Cursor], source: DocumentsSource, manife
     return moved
 
 
+def left_behind(cursors: Mapping[str, Cursor], sources: Container[str]) -> list[str]:
+    """Return the ids under which an index was kept once and which the drafter's file does not name any more."""
+    return [name for name, cursor in cursors.items() if "." not in name and name not in sources and _remembers(cursor)]
+
+
+def forgotten(cursors: Mapping[str, Cursor], source: str) -> dict[str, Cursor]:
+    """Return the cursors of a source with nothing in them."""
+    return {name: {"documents": {}} for name in _names(source) if name in cursors}
+
+
 def check_room(manifests: Iterable[Manifest]) -> None:
     """See that these manifests of one drafter can be stored, before anything is done about their documents.
 
@@ -118,6 +128,10 @@ def check_room(manifests: Iterable[Manifest]) -> None:
             f"there are {len(rows):,} documents; the list of them takes {sum(rows):,} bytes of the {MOST_BYTES:,} that"
             " one drafter may remember. Give some of its sources, or some of their folders, to another drafter",
         )
+
+
+def _remembers(cursor: Cursor) -> bool:
+    return bool(cursor.get("documents"))
 
 
 def _names(source: str) -> list[str]:
