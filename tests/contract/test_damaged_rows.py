@@ -5,10 +5,11 @@ import json
 import pytest
 
 from contract.implementations import aws, local
-from contract.material import BILL, DIGEST, DRAFT, NOW, claimed, decide, later, pending, settled
+from contract.material import BILL, DIGEST, DRAFT, NOW, SLOT, claimed, decide, later, pending, settled
 from galley.retry import NeverSucceeds
 from galley.runs import RejectReason, Status
-from galley.store import CursorMoved, Reject, RowsDisagree, Store
+from galley.store import CursorMoved, Reject, RowsDisagree, Store, SweptSchedule
+from support.outside import schedule
 
 READ = {"mail": {"after": "é", "size": 1}}
 MOVED = {"mail": {"after": "f"}}
@@ -46,6 +47,36 @@ def lose_the_count(store: Store) -> None:
         assert isinstance(store, local.SqliteStore)
         with store._state.write() as db:
             db.execute("DELETE FROM drafters WHERE drafter = ?", (DIGEST,))
+
+
+def spoil_a_schedule(store: Store, name: str, *, as_text: bool) -> None:
+    if isinstance(store, aws.DynamoStore):
+        store._client.update_item(
+            TableName=store._table,
+            Key={"pk": {"S": "SCHEDULES"}, "sk": {"S": name}},
+            UpdateExpression="SET swept_until = :until",
+            ExpressionAttributeValues={":until": {"S": "yesterday"}},
+        )
+    else:
+        assert isinstance(store, local.SqliteStore)
+        swept = "not json" if as_text else "{}"
+        with store._state.write() as db:
+            db.execute("UPDATE schedules SET swept = ? WHERE name = ?", (swept, name))
+
+
+@pytest.mark.guarantee("G4")
+@pytest.mark.parametrize("as_text", [True, False])
+def test_g4_a_schedules_row_that_cannot_be_read_is_named_and_hides_no_other(store: Store, as_text: bool) -> None:
+    good, bad = (SweptSchedule(schedule(name), SLOT) for name in ("Daily", "Spoiled"))
+    for swept in (good, bad):
+        store.note_swept(swept, now=NOW)
+    spoil_a_schedule(store, "Spoiled", as_text=as_text)
+
+    known = store.swept_schedules()
+
+    assert known.schedules == (good,)
+    (told,) = known.unreadable
+    assert "Spoiled" in told
 
 
 @pytest.mark.guarantee("G6")

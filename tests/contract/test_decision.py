@@ -114,6 +114,14 @@ def test_half_an_edit_is_refused(store: Store, half: Approve) -> None:
     assert store.run(read.key) == read
 
 
+def test_half_an_edit_is_refused_whatever_has_become_of_the_run(store: Store) -> None:
+    read = pending(store)
+    settled(decide(store, read, Approve()))
+
+    with pytest.raises(ValueError, match="give both, or neither"):
+        decide(store, read, Approve(title="only a title"))
+
+
 @pytest.mark.parametrize(
     ("verdict", "counted"),
     [
