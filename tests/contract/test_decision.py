@@ -163,6 +163,8 @@ def test_a_drafter_remembers_its_latest_rejections_the_last_one_first(store: Sto
         decide(store, pending(store, later(day, REPORT)), NO)
     assert store.memory(DIGEST) == memory
     assert len(store.memory(REPORT).rejections) == 2
+    decide(store, pending(store, later(20)), NO)
+    assert len(store.memory(DIGEST).rejections) == MOST_REJECTIONS, "another drafter's push none of its own out"
 
 
 def test_what_is_remembered_of_rejections_and_of_sources_does_not_touch_each_other(store: Store) -> None:
