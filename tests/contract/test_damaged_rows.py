@@ -5,7 +5,7 @@ import json
 import pytest
 
 from contract.implementations import aws, local
-from contract.material import BILL, DIGEST, DRAFT, NOW, SLOT, claimed, decide, later, pending, settled
+from contract.material import BILL, DIGEST, DRAFT, LEASE, NOW, SLOT, claimed, decide, later, pending, settled
 from galley.retry import NeverSucceeds
 from galley.runs import RejectReason, Status
 from galley.store import CursorMoved, Reject, RowsDisagree, Store, SweptSchedule
@@ -135,6 +135,15 @@ def test_a_run_ends_although_its_drafters_count_was_lost(store: Store, status: S
 
     assert after == store.run(run.key)
     assert store.drafter(DIGEST).pending == 0
+
+
+def test_a_run_is_taken_over_though_its_drafters_count_is_lost(store: Store) -> None:
+    claimed(store)
+    lose_the_count(store)
+
+    again = claimed(store, owner="invocation-2", now=NOW + 2 * LEASE)
+
+    assert (again.attempts, again.owner) == (2, "invocation-2")
 
 
 def test_a_run_does_not_end_as_empty_while_its_drafters_count_is_lost(store: Store) -> None:
