@@ -1,7 +1,5 @@
 """Documents: their titles, their text, and the chunks they are kept in."""
 
-import time
-
 import pytest
 
 from sources.documents import CHUNK_CHARS, Document, Listed, UnderPrefix, Unreadable, chunks, chunks_of, read_document
@@ -116,14 +114,12 @@ def test_a_tag_that_is_too_long_is_not_kept() -> None:
 @pytest.mark.parametrize(
     "line", ["# " + "#" * 1_000_000 + "a", "# " + "# " * 1_000_000 + "a", "# " + "a# " * 1_000_000]
 )
+@pytest.mark.timeout(30)
 def test_a_line_of_signs_takes_time_in_proportion(line: str) -> None:
-    began = time.process_time()
     assert len(list(chunks(line))) > 600
-    assert time.process_time() - began < 4
 
 
+@pytest.mark.timeout(15)
 def test_a_charset_that_decodes_in_quadratic_time_is_not_tried() -> None:
-    body = b"a" * 1_000_000 + b"-" + b"a" * 1_000_000
-    began = time.process_time()
+    body = b"a" * 2_000_000 + b"-" + b"a" * 2_000_000
     assert isinstance(read_document("a", body, "", is_html=False, charset="punycode"), Unreadable)
-    assert time.process_time() - began < 1

@@ -1,7 +1,5 @@
 """Untrusted text: what is not seen is not read, and no markup takes more than a moment."""
 
-import time
-
 import pytest
 
 from galley.texts import CUT_MARK
@@ -107,16 +105,14 @@ def test_an_end_tag_that_may_be_left_out_ends_the_hidden_part(markup: str) -> No
         *('<a ">"', "<p style='", "<x style='/*a", "<b a=", "<p hidden>", "<a b='c>"),
     ],
 )
+@pytest.mark.timeout(20)  # the standard library's parser needs a minute for some of these
 def test_hostile_markup_takes_no_more_time_than_its_length(piece: str) -> None:
-    begin = time.perf_counter()
     clean.html_to_text(piece * (150_000 // len(piece)))
-    assert time.perf_counter() - begin < 3  # the standard library's parser needs a minute for some of these
 
 
+@pytest.mark.timeout(20)
 def test_a_deep_nest_is_closed_in_time() -> None:
-    begin = time.perf_counter()
     assert clean.html_to_text("<div>" * 50_000 + "deep" + "</b>" * 50_000 + "</div>" * 50_000) == "deep"
-    assert time.perf_counter() - begin < 3
 
 
 def test_html_beyond_the_limit_is_cut_and_says_so() -> None:
