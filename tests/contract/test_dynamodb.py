@@ -136,6 +136,24 @@ def test_each_operation_takes_as_few_requests_as_it_can(table: Table) -> None:
     asked(store.drafter(DIGEST), object, READ)
 
 
+def test_no_expression_is_empty_since_dynamodb_refuses_those(table: Table) -> None:
+    table.requests.forget()
+    decide(table.store, pending(table.store), EDIT)
+    writes = [
+        write for one in table.requests.parameters for item in one.get("TransactItems", ()) for write in item.values()
+    ]
+    assert len(writes) > 5
+    for write in writes:
+        assert all(value for name, value in write.items() if name.startswith(("Condition", "Expression", "Update")))
+
+
+def test_slots_that_run_backwards_are_none_and_are_not_asked_for(table: Table) -> None:
+    claimed(table.store)
+    table.requests.forget()
+    assert table.store.slot_statuses(DIGEST, later(1).slot, later(0).slot) == {}
+    assert table.requests.made == []
+
+
 def test_what_decides_is_read_consistently_and_what_lists_pending_runs_need_not_be(table: Table) -> None:
     run = pending(table.store)
     table.requests.forget()

@@ -820,9 +820,8 @@ def _update(
     update: dict[str, Any] = {
         "UpdateExpression": " ".join(f"{verb} {', '.join(parts)}" for verb, parts in clauses.items() if parts),
         "ExpressionAttributeNames": {placeholder: attribute for attribute, placeholder in names.items()},
+        "ExpressionAttributeValues": _attributes(values),
     }
-    if values:
-        update["ExpressionAttributeValues"] = _attributes(values)
     if conditions:
         update["ConditionExpression"] = " AND ".join(conditions)
     return update
