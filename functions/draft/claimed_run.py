@@ -117,8 +117,7 @@ class ClaimedRun:
 
     def _store(self, draft: Draft, material: Material, drafter: Drafter) -> Settled | LeaseLost:
         """Store the draft; it is paid for, so rows that others hold are waited for twice."""
-        now = self._outside.now()
-        read = self._cursors() if material.cursors else NO_CURSORS
+        now, read = self._outside.now(), self._cursors()
         rules = rules_of(drafter, material, now)
         store = self._outside.store
         try:

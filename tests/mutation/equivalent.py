@@ -50,6 +50,9 @@ EQUIVALENT: dict[str, str] = {
     "abandoned.py _end: `case LeaseLost()` is not told apart": (
         "without the case the function ends, which counts as no too; the case is there so that each is named"
     ),
+    "drafting.py _is_overtaken: `case AlreadyThere()` is not told apart": (
+        "without the case the function ends, which counts as no too; the case is there so that each is named"
+    ),
     "drafting.py _wait_for: without `or attempt.began`": (
         "a run that cannot be claimed yet has a lease or a next attempt; the operand is there for the type"
     ),

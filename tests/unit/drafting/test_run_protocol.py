@@ -192,6 +192,14 @@ def pending(store: Store) -> int:
     return store.drafter("daily-digest").pending
 
 
+def test_a_shape_is_told_how_much_of_the_runs_time_is_left(bench: Bench, collected: list[Assignment]) -> None:
+    bench.deliver()
+    (assignment,) = collected
+    assert assignment.time_left() == 5 * MINUTE
+    bench.at += 2 * MINUTE
+    assert assignment.time_left() == 3 * MINUTE
+
+
 @pytest.mark.guarantee("G1")
 def test_g1_a_run_delivered_again_makes_no_second_draft_and_no_second_call(bench: Bench) -> None:
     assert [bench.deliver() for _ in range(3)] == [Done()] * 3
