@@ -50,6 +50,10 @@ EQUIVALENT: dict[str, str] = {
     "abandoned.py _end: `case LeaseLost()` is not told apart": (
         "without the case the function ends, which counts as no too; the case is there so that each is named"
     ),
+    "catch_up.py catch_up: without `or slot`": (
+        "there is no newest slot only where all were due in the last pause, and those do not come so far; "
+        "the operand is there for the type"
+    ),
     "drafting.py _is_overtaken: `case AlreadyThere()` is not told apart": (
         "without the case the function ends, which counts as no too; the case is there so that each is named"
     ),

@@ -155,6 +155,11 @@ def test_a_silence_is_told_once_and_again_when_another_begins(store: Store, coun
     assert since(store) == SLOTS[7]
 
 
+def test_while_a_silence_goes_on_nothing_says_that_it_is_over(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    assert told(store, E, E, E, E, E) == [2]
+    assert not [line for line in caplog.messages if "drafts again" in line]
+
+
 def test_a_silence_is_over_once_a_draft_comes(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     told(store, E, E, E)
     assert since(store) == SLOTS[0]

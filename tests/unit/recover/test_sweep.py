@@ -111,6 +111,7 @@ def test_g4_every_due_slot_since_the_last_sweep_gets_its_row_and_not_only_the_la
 def test_a_slot_that_may_still_be_on_its_way_is_left_alone(store: Store) -> None:
     queue = RecordingQueue()
     assert swept(store, queue, schedule(**SINCE), now=SLOT + SETTLING - SECOND).caught_up == ()
+    assert swept(store, queue, schedule(**SINCE), now=SLOT + SETTLING - SECOND / 2).caught_up == ()
     assert swept(store, queue, schedule(**SINCE), now=SLOT + SETTLING).caught_up == (str(KEY),)
 
 
@@ -466,6 +467,21 @@ def test_what_was_not_sent_since_the_sweep_died_is_sent_by_the_next(
     assert swept(store, queue, schedule(**SINCE), now=SLOT + 25 * MINUTE).caught_up == (str(KEY),)
 
 
+def test_a_message_that_waits_to_be_sent_puts_off_the_mark_of_its_own_schedule_only(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = RecordingQueue()
+    store.skip(message("b", SLOT), SkipReason.GATE, "", now=SLOT)
+
+    def dies(messages: Sequence[RunMessage]) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(queue, "send", dies)
+    with pytest.raises(KeyboardInterrupt):
+        swept(store, queue, hourly("A", "a"), hourly("B", "b"), now=SLOT + 10 * MINUTE)
+    assert (mark(store, "A"), mark(store, "B")) == (SLOT, SLOT + 8 * MINUTE + SECOND)
+
+
 def test_of_several_drafters_only_those_are_asked_for_again_whose_runs_could_not_be_sent(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -488,11 +504,16 @@ def test_of_several_drafters_only_those_are_asked_for_again_whose_runs_could_not
     assert swept(store, queue, both, now=now + 30 * MINUTE).caught_up == ()
 
 
-def test_what_cannot_be_noted_after_it_was_sent_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error", [StoreBusy("others hold the rows"), NeverSucceeds("row_too_large", "others hold the rows")]
+)
+def test_what_cannot_be_noted_after_it_was_sent_is_named(
+    store: Store, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     swept(store, RecordingQueue(), schedule(**SINCE), now=SLOT - 30 * MINUTE)
 
     def busy(*given: object, **named: object) -> None:
-        raise StoreBusy("others hold the rows")
+        raise error
 
     with monkeypatch.context() as broken:
         broken.setattr(store, "note_swept", busy)
