@@ -160,6 +160,22 @@ def test_while_a_silence_goes_on_nothing_says_that_it_is_over(store: Store, capl
     assert not [line for line in caplog.messages if "drafts again" in line]
 
 
+def test_a_draft_that_came_while_the_sweep_looked_ends_the_silence_too(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(store, E, E, E)
+    skip = store.skip
+
+    def late(message: RunMessage, reason: SkipReason, detail: str, *, now: datetime) -> object:
+        if message.slot == SLOTS[3]:
+            becomes(store, SLOTS[3], P)
+        return skip(message, reason, detail, now=now)
+
+    monkeypatch.setattr(store, "skip", late)
+    swept(store, watched(), now=SLOTS[3] + 50 * MINUTE)
+    assert since(store) is None
+
+
 def test_a_silence_is_over_once_a_draft_comes(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     told(store, E, E, E)
     assert since(store) == SLOTS[0]
