@@ -165,6 +165,23 @@ def test_a_draft_that_nobody_decides_on_does_not_let_each_sweep_read_all_that_ca
     assert withdraw_stale(store, now=SLOT + 2 * DAY).superseded == (str(alert.key),), "an undecided one is not far"
 
 
+def test_rows_that_cannot_be_read_count_among_those_that_were_looked_at(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stale, "MOST_LOOKED_AT", 200)
+    drafted(store, 0, Rules(urgent=True), "site-monitor")
+    pages: list[str | None] = []
+
+    def damaged(drafter: str, after: str | None = None) -> Page:
+        assert len(pages) < 5, "it reads on and on"
+        pages.append(after)
+        return Page((), ("a row that cannot be read",) * 100, next="more")
+
+    monkeypatch.setattr(store, "history", damaged)
+    withdraw_stale(store, now=SLOT + DAY)
+    assert len(pages) == 2
+
+
 def test_what_there_is_no_time_for_is_left_to_the_next_sweep_and_said(store: Store) -> None:
     for number in range(5):
         drafted(store, 0, EXPIRES, f"drafter-{number}")

@@ -802,6 +802,23 @@ def test_a_former_definition_is_asked_for_once_an_hour_too(store: Store) -> None
     assert sent == [[old], [], [], [new], [old], [], [], [new, newer], [old]]
 
 
+def test_what_could_not_be_sent_for_a_former_definition_is_asked_for_by_the_next_sweep(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = RecordingQueue()
+    before = hourly(input=contract(["hourly-monitor"], grace_minutes=600, catch_up="all"))
+    after = replace(before, modified=SLOT + 30 * MINUTE, expression="cron(45 * * * ? *)")
+    swept(store, queue, before, now=SLOT + MINUTE)
+
+    def down(messages: Sequence[RunMessage]) -> None:
+        raise QueueUnavailable([str(unsent.key) for unsent in messages], "down")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(queue, "send", down)
+        assert swept(store, queue, after, now=SLOT + 35 * MINUTE).caught_up == ()
+    assert swept(store, queue, after, now=SLOT + 40 * MINUTE).caught_up == keys("hourly-monitor", SLOT)
+
+
 def test_of_a_former_definitions_input_only_what_it_says_is_kept(store: Store) -> None:
     """Scheduler takes an input of 256 KB, which may be all white space; a row holds 400 KB."""
     queue = RecordingQueue()
