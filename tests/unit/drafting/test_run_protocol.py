@@ -14,10 +14,11 @@ import authoring
 from attempt import ComesBack, Delivery, Done, Workplace
 from drafter import Drafter, InvalidDrafter, load_drafter
 from drafting import LOOK_AGAIN_AFTER, draft_run
+from galley import observe
 from galley.contract import CatchUp
 from galley.drafts import Item
 from galley.observe import logger
-from galley.queue import MAX_RECEIVES
+from galley.queue import MAX_RECEIVES, QueueUnavailable
 from galley.retry import (
     LONGEST_RETRY_AFTER,
     MOST_ATTEMPTS,
@@ -856,6 +857,22 @@ def test_g5_a_run_that_cannot_even_be_claimed_is_buried_and_soon_holds_up_no_oth
     assert sum((wait for _, wait in bench.queue.put_offs), timedelta()) < 5 * MINUTE
 
 
+def test_a_wait_that_the_queue_does_not_take_is_no_fault_of_the_run(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.at = SLOT + 121 * MINUTE
+    limits = Limits(pending=3, daily_budget_nanousd=None, worst_cost_nanousd=0)
+    bench.store.claim(message(), limits, owner="other", now=bench.at, lease_until=bench.at + 5 * MINUTE)
+
+    def down(receipt: str, delay: timedelta) -> None:
+        raise QueueUnavailable([], "down")
+
+    monkeypatch.setattr(bench.queue, "put_off", down)
+    with pytest.raises(QueueUnavailable):
+        bench.deliver(receives=3)
+    assert bench.queue.buried == []
+
+
 # A message that comes after a newer slot is due
 
 
@@ -870,9 +887,14 @@ def latest_only(bench: Bench, **change: object) -> None:
 
 
 @pytest.mark.guarantee("G4")
-def test_g4_a_late_message_is_coalesced_when_a_newer_slot_is_due(bench: Bench) -> None:
+def test_g4_a_late_message_is_coalesced_when_a_newer_slot_is_due(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     latest_only(bench)
-    assert bench.deliver() == Done()
+    told: list[str] = []
+    with monkeypatch.context() as watched:
+        watched.setattr(observe, "count", told.append)
+        watched.setattr(bench.store, "claim", lambda *_, **__: pytest.fail("it is claimed all the same"))
+        assert bench.deliver() == Done()
+    assert told == ["run_skipped_coalesced"]
     assert (bench.row().status, bench.row().reason) == (Status.SKIPPED, SkipReason.COALESCED)
     assert bench.row().detail == (
         "came 40 minutes after its slot; only the latest is drafted, and 2026-11-27T06:30:00Z is due"
