@@ -7,7 +7,7 @@ from datetime import datetime
 from heapq import merge
 
 from galley.bucket import Bucket, ObjectInfo, ObjectMissing, ObjectTooLarge
-from galley.instants import in_utc, utc_now
+from galley.instants import to_the_second, utc_now
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class DryBucket:
     def put(self, key: str, body: bytes, *, content_type: str) -> None:
         """Remember the whole object."""
         etag = hashlib.sha256(body).hexdigest()[:32]
-        modified = in_utc(self.now()).replace(microsecond=0)
+        modified = to_the_second(self.now())
         self._objects[key] = (body, ObjectInfo(key, len(body), etag, modified))
         self._gone.discard(key)
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from galley.instants import format_instant, in_utc, parse_instant
+from galley.instants import format_instant, parse_instant, to_the_second
 from galley.schedules import ScheduleDefinition
 from galley_cli.local.state import write_whole
 from galley_cli.template import TemplateSchedule, TemplateSchedules
@@ -27,7 +27,7 @@ def deploy(state: Path, schedules: Iterable[TemplateSchedule], now: datetime) ->
 
     One that was not there is created now; one that differs from what was there is changed now.
     """
-    now = in_utc(now).replace(microsecond=0)
+    now = to_the_second(now)
     before = {definition.name: definition for definition in deployed(state).all()}
     definitions = [_since(before.get(schedule.name), schedule.definition(now, now)) for schedule in schedules]
     text = json.dumps([_as_json(definition) for definition in definitions], indent=1)

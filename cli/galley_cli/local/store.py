@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from galley.drafts import Draft
-from galley.instants import format_instant, in_utc, parse_instant
+from galley.instants import format_instant, in_utc, parse_instant, to_the_second
 from galley.retry import RetryLater
 from galley.rules import NO_RULES, Rules
 from galley.runs import Run, RunKey, RunMessage, SkipReason, Status
@@ -400,7 +400,7 @@ class SqliteStore:
                     run = _run(row)
                 except UnreadableRow:
                     continue  # listed as unreadable wherever rows are listed
-                seen = replace(run, version=run.version + 1, changed=in_utc(now).replace(microsecond=0))
+                seen = replace(run, version=run.version + 1, changed=to_the_second(now))
                 if run.lease_until is not None:
                     seen = replace(seen, owner=None, lease_until=None, attempts=max(run.attempts - 1, 0))
                     expired.append(run.key)

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from galley.bucket import Bucket, ObjectInfo, ObjectMissing, ObjectTooLarge, ObjectUnreadable
 from galley.drafts import Item
-from galley.instants import format_instant, in_utc
+from galley.instants import format_instant, in_utc, to_the_second
 from galley.store import Cursor
 from galley.texts import clip, counted, listed
 from sources.clean import clean_line
@@ -343,7 +343,7 @@ def _place(
 
 def _order(info: ObjectInfo) -> _Order:
     # To the second, as the cursor keeps it.
-    return in_utc(info.modified).replace(microsecond=0), info.key
+    return to_the_second(info.modified), info.key
 
 
 def _hash(info: ObjectInfo) -> str:

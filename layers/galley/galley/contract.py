@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
 from galley.explain import explain
-from galley.instants import in_utc, parse_instant
+from galley.instants import parse_instant, to_the_second
 
 SCHEDULE_PLACEHOLDER = "<aws.scheduler.schedule-arn>"
 SLOT_PLACEHOLDER = "<aws.scheduler.scheduled-time>"
@@ -38,7 +38,7 @@ def as_slot(moment: datetime) -> datetime:
     Raises:
         ValueError: when it is naive, or lies in no year in which a schedule can be due.
     """
-    slot = in_utc(moment).replace(microsecond=0)
+    slot = to_the_second(moment)
     if not FIRST_INSTANT <= slot <= LAST_INSTANT:
         raise ValueError(f"must lie in the years {FIRST_YEAR} to {LAST_YEAR}")
     return slot

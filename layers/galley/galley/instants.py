@@ -26,6 +26,15 @@ def in_utc(moment: datetime) -> datetime:
         raise ValueError(f"{moment.isoformat()} is outside the years 1 to 9999 in UTC") from error
 
 
+def to_the_second(moment: datetime) -> datetime:
+    """Return the same instant in UTC without its fraction of a second, which is how rows, slots and cursors keep it.
+
+    Raises:
+        ValueError: as ``in_utc`` does.
+    """
+    return in_utc(moment).replace(microsecond=0)
+
+
 def format_instant(moment: datetime) -> str:
     """Return ``YYYY-MM-DDTHH:MM:SSZ``, dropping fractions of a second. Sorts as it reads.
 

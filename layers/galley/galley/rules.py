@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from galley.instants import in_utc
+from galley.instants import to_the_second
 
 
 class Review(StrEnum):
@@ -12,10 +12,6 @@ class Review(StrEnum):
 
     REQUIRED = "required"
     NONE = "none"
-
-
-def _second(moment: datetime) -> datetime:
-    return in_utc(moment).replace(microsecond=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +31,9 @@ class Rules:
     review: Review = Review.REQUIRED
 
     def __post_init__(self) -> None:
-        expires = None if self.expires is None else _second(self.expires)
+        expires = None if self.expires is None else to_the_second(self.expires)
         object.__setattr__(self, "expires", expires)
-        object.__setattr__(self, "supersedes", tuple(map(_second, self.supersedes)))
+        object.__setattr__(self, "supersedes", tuple(map(to_the_second, self.supersedes)))
 
 
 NO_RULES = Rules()

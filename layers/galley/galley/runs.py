@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from galley.contract import Contract, DrafterName, Tick, as_slot
 from galley.explain import explain
-from galley.instants import format_instant, in_utc, parse_instant
+from galley.instants import format_instant, in_utc, parse_instant, to_the_second
 from galley.retry import LONGEST_RETRY_AFTER
 from galley.rules import NO_RULES, Rules
 
@@ -124,7 +124,7 @@ class RunKey:
     slot: datetime
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "slot", in_utc(self.slot).replace(microsecond=0))
+        object.__setattr__(self, "slot", to_the_second(self.slot))
 
     def __str__(self) -> str:
         return f"{self.drafter}:{format_instant(self.slot)}"

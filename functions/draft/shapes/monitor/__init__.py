@@ -10,7 +10,7 @@ from typing import Literal, assert_never
 from pydantic import Field
 
 from drafter_file.monitor import HealthSource, MonitorSettings
-from galley.instants import format_instant, in_utc
+from galley.instants import format_instant, to_the_second
 from galley.retry import NeverSucceeds, RetryLater
 from galley.store import Cursor
 from galley.texts import counted
@@ -57,7 +57,7 @@ def collect(assignment: Assignment) -> Material:
     settings = assignment.drafter.monitor or MonitorSettings()
     stored = assignment.cursors()
     before = [_watched(stored.get(source.id), source) for source in sources]
-    look = Look(at=in_utc(assignment.looked_at).replace(microsecond=0), slot=assignment.slot)
+    look = Look(at=to_the_second(assignment.looked_at), slot=assignment.slot)
     found = _check_all(sources, assignment)
     slots = _PreviousSlot(assignment)
     looks = [

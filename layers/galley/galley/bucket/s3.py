@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 
 from galley.aws import unavailable_as
 from galley.bucket import BucketUnavailable, ObjectInfo, ObjectMissing, ObjectTooLarge
-from galley.instants import in_utc
+from galley.instants import to_the_second
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -34,7 +34,7 @@ class S3Bucket:
                     key=found["Key"],
                     size=found["Size"],
                     etag=found["ETag"].strip('"'),
-                    modified=in_utc(found["LastModified"]).replace(microsecond=0),
+                    modified=to_the_second(found["LastModified"]),
                 )
 
     def get(self, key: str, *, max_bytes: int) -> bytes:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from galley.drafts import Draft, attachments_hash, text_hash
-from galley.instants import format_instant, in_utc
+from galley.instants import format_instant, in_utc, to_the_second
 from galley.retry import Fault, RetryLater
 from galley.rules import NO_RULES, Review, Rules
 from galley.runs import (
@@ -108,12 +108,12 @@ def claim(
         run,
         status=Status.DRAFTING,
         version=_next_version(seen),
-        changed=_second(now),
+        changed=to_the_second(now),
         resend=max(run.resend, message.resend),
         attempts=run.attempts + 1,
         faults=run.faults + (0 if run.owner is None else 1),
         owner=owner,
-        lease_until=_second(lease_until + timedelta(microseconds=999_999)),
+        lease_until=to_the_second(lease_until + timedelta(microseconds=999_999)),
         next_attempt=None,
         spend_day=utc_day(now),
         reserved_nanousd=limits.worst_cost_nanousd,
@@ -133,14 +133,14 @@ def store(run: Run, draft: Draft, bill: Bill, *, now: datetime, rules: Rules = N
         title=draft.title,
         text_hash=text_hash(draft.title, draft.body, attached),
         attachments_hash=attached,
-        drafted=_second(now),
+        drafted=to_the_second(now),
         rules=rules,
     )
     match rules.review:
         case Review.REQUIRED:
             return _change_of_claimed(run, stored, bill)
         case Review.NONE:
-            unread = Decision(NOBODY, _second(now), read_hash="")
+            unread = Decision(NOBODY, to_the_second(now), read_hash="")
             return _change_of_claimed(run, replace(stored, status=Status.APPROVED, decision=unread), bill)
 
 
@@ -177,7 +177,7 @@ def postpone(run: Run, error: RetryLater, bill: Bill, *, now: datetime, next_att
         reason=error.reason,
         detail=clip(error.detail, MOST_DETAIL),
         faults=run.faults + (1 if isinstance(error, Fault) else 0),
-        next_attempt=_second(next_attempt),
+        next_attempt=to_the_second(next_attempt),
     )
     return _change_of_claimed(run, waiting, bill)
 
@@ -193,7 +193,7 @@ def skip(
         run,
         status=Status.SKIPPED,
         version=_next_version(seen),
-        changed=_second(now),
+        changed=to_the_second(now),
         reason=str(reason),
         detail=clip(detail, MOST_DETAIL),
     )
@@ -209,7 +209,7 @@ def remind(seen: Run, *, now: datetime) -> Change | Conflict:
     """Note that the message of a run that waits for it was sent once more."""
     if seen.status is not Status.QUEUED and (seen.status is not Status.DRAFTING or seen.owner is not None):
         return Conflict(seen)
-    return Change(seen, replace(seen, version=_next_version(seen), changed=_second(now)))
+    return Change(seen, replace(seen, version=_next_version(seen), changed=to_the_second(now)))
 
 
 def decide(
@@ -224,11 +224,11 @@ def decide(
     """
     if (seen.status, seen.version, seen.text_hash) != (Status.PENDING, version, read_hash):
         return Conflict(seen)
-    decided = replace(seen, version=_next_version(seen), changed=_second(now))
+    decided = replace(seen, version=_next_version(seen), changed=to_the_second(now))
     minutes = max(0, int((in_utc(now) - in_utc(seen.drafted or seen.changed)).total_seconds() // 60))
     match verdict:
         case Reject(reason, words):
-            decision = Decision(reviewer, _second(now), read_hash, reason=reason, words=words)
+            decision = Decision(reviewer, to_the_second(now), read_hash, reason=reason, words=words)
             after = replace(decided, status=Status.REJECTED, reason=str(reason), decision=decision)
             names = week_counters(after)
             told = Rejection(seen.slot, reason, one_line(words, MOST_WORDS))
@@ -237,7 +237,7 @@ def decide(
             edit = edit_of(verdict)
             if edit is not None and text_hash(*edit, seen.attachments_hash) == read_hash:
                 edit = None
-            decision = Decision(reviewer, _second(now), read_hash, edited=edit is not None)
+            decision = Decision(reviewer, to_the_second(now), read_hash, edited=edit is not None)
             after = replace(decided, status=Status.APPROVED, decision=decision)
             names = [*week_counters(after)]
             if edit is not None:
@@ -270,7 +270,7 @@ def resend(seen: Run, *, now: datetime) -> Change | Conflict:
         seen,
         status=Status.QUEUED,
         version=_next_version(seen),
-        changed=_second(now),
+        changed=to_the_second(now),
         resend=seen.resend + 1,
         attempts=0,
         faults=0,
@@ -285,7 +285,9 @@ def dismiss(seen: Run, *, now: datetime) -> Change | Conflict:
     """Let nobody watch a failed run any more."""
     if seen.status is not Status.FAILED or seen.dismissed is not None:
         return Conflict(seen)
-    return Change(seen, replace(seen, version=_next_version(seen), changed=_second(now), dismissed=_second(now)))
+    return Change(
+        seen, replace(seen, version=_next_version(seen), changed=to_the_second(now), dismissed=to_the_second(now))
+    )
 
 
 def withdraw(run: Run, why: Withdrawal, *, now: datetime) -> Change:
@@ -301,7 +303,9 @@ def withdraw(run: Run, why: Withdrawal, *, now: datetime) -> Change:
         case Supersede(by):
             status, reason = Status.SUPERSEDED, "replaced"
             detail = f"the draft of {by} took its place"
-    after = replace(run, status=status, version=_next_version(run), changed=_second(now), reason=reason, detail=detail)
+    after = replace(
+        run, status=status, version=_next_version(run), changed=to_the_second(now), reason=reason, detail=detail
+    )
     return Change(run, after, counters=_counted(*week_counters(after)))
 
 
@@ -315,9 +319,9 @@ def settle_publication(run: Run, status: Status, detail: str, *, now: datetime) 
         run,
         status=status,
         version=_next_version(run),
-        changed=_second(now),
+        changed=to_the_second(now),
         detail=clip(detail, MOST_DETAIL),
-        published=_second(now) if status is Status.PUBLISHED else run.published,
+        published=to_the_second(now) if status is Status.PUBLISHED else run.published,
     )
     return Change(run, after)
 
@@ -365,8 +369,8 @@ def _new_run(message: RunMessage, status: Status, now: datetime) -> Run:
         version=1,
         origin=message.origin,
         contract=message.contract,
-        created=_second(now),
-        changed=_second(now),
+        created=to_the_second(now),
+        changed=to_the_second(now),
         schedule=message.schedule,
         trace=message.trace,
         resend=message.resend,
@@ -378,7 +382,7 @@ def _without_lease(run: Run, bill: Bill, now: datetime) -> Run:
     return replace(
         run,
         version=_next_version(run),
-        changed=_second(now),
+        changed=to_the_second(now),
         owner=None,
         lease_until=None,
         next_attempt=None,
@@ -408,7 +412,3 @@ def _counted(*names: str, **amounts: int) -> Mapping[str, int]:
 
 def _next_version(seen: Run | None) -> int:
     return 1 if seen is None else seen.version + 1
-
-
-def _second(moment: datetime) -> datetime:
-    return in_utc(moment).replace(microsecond=0)
